@@ -1,0 +1,148 @@
+import type { DeliveryReason, DeliveryStatus, TerminalStatus } from '../../src/domain/closed-lists.js';
+
+/** Names one attempt: unique on (delivery, run id, sequence), so that a Reset, which has a new run id, sends again. */
+export interface AttemptKey {
+  readonly deliveryId: string;
+  readonly runId: string;
+  /** 1, 2, … within the run. A `not_sent` attempt keeps its sequence. */
+  readonly sequence: number;
+}
+
+export interface AttemptInput extends AttemptKey {
+  /** Drawn by the workflow before the attempt, so that the record statement can compute the next attempt's time. */
+  readonly jitterFactor: number;
+}
+
+/**
+ * What a start may do with a row that is already closed.
+ * `redeliver`: started or reset by hand: open the next round. `{ round }`: started by a machine for that round only: never redeliver.
+ * `resume`: this run goes on; a closed row ends it.
+ */
+export type StartIntent = 'redeliver' | 'resume' | { readonly round: number };
+
+export interface FirstAttemptInput extends AttemptInput {
+  readonly intent: StartIntent;
+}
+
+/** Where the next attempt goes and which it is: the text that the Web UI shows beside it. */
+export interface NextAttempt {
+  readonly number: number;
+  readonly host: string;
+  /** The fairness key of ordinary attempts. */
+  readonly endpointId: string;
+}
+
+/** The search attributes that a hand-started run lacks. */
+export interface DeliveryLabels {
+  readonly tenantId: string;
+  readonly endpointId: string;
+  readonly eventType: string;
+  readonly eventId: string;
+}
+
+/** The row is closed, by this attempt or by somebody else. */
+export interface ClosedOutcome {
+  readonly kind: 'closed';
+  readonly status: TerminalStatus;
+  readonly reason: DeliveryReason;
+  readonly round: number;
+  readonly attemptCount: number;
+  readonly lastStatusCode: number | null;
+  readonly lastError: string | null;
+  readonly endpointId: string;
+}
+
+/** What an attempt, or the wish for one, came to. */
+export type AttemptOutcome =
+  /** 2xx, recorded. The one field keeps the history of the common case small. */
+  | {
+      readonly kind: 'delivered';
+      readonly round: number;
+      readonly number: number;
+      readonly statusCode: number;
+      readonly labels: DeliveryLabels;
+    }
+  /** Sent and answered, or refused by policy; recorded; another attempt follows after `waitMs`, counted by the database's clock. */
+  | {
+      readonly kind: 'failed';
+      readonly round: number;
+      readonly number: number;
+      readonly reason: DeliveryReason;
+      readonly statusCode: number | null;
+      readonly error: string;
+      readonly waitMs: number;
+      readonly next: NextAttempt;
+      readonly labels: DeliveryLabels;
+    }
+  | (ClosedOutcome & { readonly labels: DeliveryLabels })
+  /** The row waits for its endpoint; the sweeper releases it. */
+  | { readonly kind: 'held'; readonly reason: DeliveryReason; readonly round: number; readonly labels: DeliveryLabels }
+  /** The row's next attempt lies in the future. Spends nothing. */
+  | {
+      readonly kind: 'not_due';
+      readonly round: number;
+      readonly reason: DeliveryReason;
+      readonly waitMs: number;
+      readonly next: NextAttempt;
+      readonly labels: DeliveryLabels;
+    }
+  /** The endpoint isn't quick: send this one as an ordinary activity. Spends nothing. */
+  | {
+      readonly kind: 'use_ordinary';
+      readonly round: number;
+      readonly next: NextAttempt;
+      readonly labels: DeliveryLabels;
+    }
+  /** Nothing left the machine. Spends no attempt: same sequence again after a short, growing wait. */
+  | { readonly kind: 'not_sent'; readonly cause: string }
+  /** Sent, but recording failed for 3 s: `recordAttempt` has to run until it succeeds. The answer's body is given up. */
+  | { readonly kind: 'unrecorded'; readonly sent: SentAttempt }
+  /** No such delivery. */
+  | { readonly kind: 'unknown_delivery' };
+
+/** All that is worth recording of an attempt, without its body. */
+export interface SentAttempt {
+  readonly round: number;
+  readonly startedAt: string;
+  readonly durationMs: number;
+  readonly statusCode: number | null;
+  readonly errorCode: string | null;
+  readonly retryAfterMs: number | null;
+  readonly remoteAddress: string | null;
+  readonly resent: boolean;
+}
+
+export interface RecordAttemptInput extends AttemptInput {
+  readonly sent: SentAttempt;
+}
+
+export interface CancelInput {
+  readonly deliveryId: string;
+  /** The workflow's run, so that nothing but this delivery's row is touched. */
+  readonly runId: string;
+}
+
+/** Local activity: load, and where the endpoint is quick and the row due, sign, POST and record. */
+export interface FirstAttemptActivities {
+  firstAttempt(input: FirstAttemptInput): Promise<AttemptOutcome>;
+}
+
+/** Ordinary activity on `posthorn-attempts`: load, sign, POST, record. */
+export interface AttemptActivities {
+  attempt(input: AttemptInput): Promise<AttemptOutcome>;
+}
+
+/** Ordinary activities on `posthorn-control`, retried without limit: they only read and write Postgres. */
+export interface SettlementActivities {
+  /** Records an attempt that was sent but could not be recorded at once. */
+  recordAttempt(input: RecordAttemptInput): Promise<AttemptOutcome>;
+  /** What was recorded of an attempt whose activity died, else records `outcome_unknown`, which spends the attempt. */
+  settleAttempt(input: AttemptInput): Promise<AttemptOutcome>;
+  /** Reads the row: what should happen now. */
+  readDelivery(input: AttemptKey): Promise<AttemptOutcome>;
+  /** Turns a waiting row `cancelled` and returns the state it has then. */
+  cancelDelivery(input: CancelInput): Promise<ClosedOutcome | { readonly kind: 'unknown_delivery' }>;
+}
+
+export type DeliverActivities = FirstAttemptActivities & AttemptActivities & SettlementActivities;
+export type { DeliveryStatus };

@@ -1,0 +1,175 @@
+import { z } from 'zod';
+import { parseDurationMs } from './duration.js';
+import { parseKeyRing } from './key-ring.js';
+import { parseCidr } from './cidr.js';
+
+/** Which process reads the configuration: a process that brings its own engines needs fewer keys. */
+export type ProcessKind = 'standalone' | 'api' | 'worker';
+
+/** Names all that is missing or bad at once, so that one look repairs it. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  constructor(readonly problems: readonly string[]) {
+    super(
+      `The configuration has ${problems.length} problem${problems.length === 1 ? '' : 's'}:\n${problems.map((p) => `  - ${p}`).join('\n')}`,
+    );
+  }
+}
+
+const port = z.coerce.number().int().min(1).max(65_535);
+const flag = z
+  .enum(['on', 'off', 'true', 'false', '1', '0'])
+  .transform((text) => text === 'on' || text === 'true' || text === '1');
+const count = (min: number, max: number) => z.coerce.number().int().min(min).max(max);
+
+/** A transform that turns a parser's exception into an issue that names the key. */
+function parsed<T>(parse: (text: string) => T) {
+  return z.string().transform((text, context) => {
+    try {
+      return parse(text);
+    } catch (error) {
+      context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : String(error) });
+      return z.NEVER;
+    }
+  });
+}
+
+const list = (text: string): string[] =>
+  text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+
+/** Every environment variable that Posthorn reads; docs/reference/configuration.md has a row for each. */
+const variables = {
+  POSTHORN_HTTP_HOST: z.string().min(1).optional(),
+  POSTHORN_HTTP_PORT: port.default(8400),
+  POSTHORN_HTTP_BODY_LIMIT_BYTES: count(1_024, 64 * 1024 * 1024).default(256 * 1024),
+  POSTHORN_HTTP_BATCH_LIMIT_BYTES: count(1_024, 64 * 1024 * 1024).default(8 * 1024 * 1024),
+  POSTHORN_HTTP_BATCH_LIMIT_EVENTS: count(1, 10_000).default(1_000),
+  POSTHORN_DATA_DIR: z.string().min(1).default('.posthorn'),
+  POSTHORN_DATABASE_URL: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//, 'must be a URL that starts with postgres://')
+    .optional(),
+  POSTHORN_DATABASE_POOL_SIZE: count(2, 500).default(20),
+  POSTHORN_POSTGRES_PORT: port.default(8405),
+  TEMPORAL_ADDRESS: z
+    .string()
+    .regex(/^[^\s/]+:\d{1,5}$/, 'must be host:port')
+    .optional(),
+  TEMPORAL_NAMESPACE: z.string().min(1).optional(),
+  TEMPORAL_CLI_PATH: z.string().min(1).optional(),
+  POSTHORN_TEMPORAL_PORT: port.default(8433),
+  POSTHORN_TEMPORAL_UI_PORT: port.default(8434),
+  POSTHORN_TEMPORAL_UI_URL: z.url({ protocol: /^https?$/ }).optional(),
+  POSTHORN_BOOTSTRAP_API_KEY: z
+    .string()
+    .regex(/^[\x21-\x7e]{24,200}$/, 'must be 24 – 200 printable ASCII characters without spaces')
+    .optional(),
+  POSTHORN_ENCRYPTION_KEYS: parsed(parseKeyRing).optional(),
+  POSTHORN_DELIVERY_RETRY_WAITS: parsed((text) => list(text).map(parseDurationMs))
+    .refine((waits) => waits.length >= 1 && waits.length <= 20, 'must name 1 – 20 waits, such as 1m,5m,30m')
+    .optional(),
+  POSTHORN_DELIVERY_REFUSED_WAIT: parsed(parseDurationMs).optional(),
+  POSTHORN_DELIVERY_ALLOW_HTTP: z.enum(['on', 'off', 'true', 'false', 'loopback']).optional(),
+  POSTHORN_DELIVERY_ALLOWED_CIDRS: parsed((text) => list(text).map(parseCidr)).optional(),
+  POSTHORN_DELIVERY_MAX_CONCURRENT_ATTEMPTS: count(1, 10_000).default(200),
+  POSTHORN_DELIVERY_LETTER_EXPIRY: parsed(parseDurationMs)
+    .refine((ms) => ms >= 30 * 86_400_000, 'must be at least 30d: a letter is kept for 30 days or more')
+    .default(90 * 86_400_000),
+  POSTHORN_DELIVERY_ALERT_WINDOW: parsed(parseDurationMs).default(60_000),
+  POSTHORN_SAMPLE_RECEIVER: flag.default(true),
+  POSTHORN_SAMPLE_RECEIVER_PORT: port.default(8410),
+  POSTHORN_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+} as const;
+
+const schema = z.object(variables);
+export const configurationKeys = Object.keys(variables);
+
+const required: Record<ProcessKind, readonly (keyof typeof variables)[]> = {
+  standalone: [],
+  api: ['POSTHORN_DATABASE_URL', 'TEMPORAL_ADDRESS', 'POSTHORN_ENCRYPTION_KEYS'],
+  worker: ['POSTHORN_DATABASE_URL', 'TEMPORAL_ADDRESS', 'POSTHORN_ENCRYPTION_KEYS'],
+};
+
+/** What a missing key is for, so that the message says what to do. */
+const hints: Partial<Record<keyof typeof variables, string>> = {
+  POSTHORN_DATABASE_URL: 'postgres://user:password@host:5432/posthorn',
+  TEMPORAL_ADDRESS: 'host:7233 of the Temporal frontend',
+  POSTHORN_ENCRYPTION_KEYS:
+    "id:key of 32 random bytes in base64, such as k1:$(openssl rand -base64 32); secrets can't be kept without it",
+};
+
+export type Config = ReturnType<typeof loadConfig>;
+
+/**
+ * Reads and validates the whole configuration.
+ * @throws {ConfigError} naming every missing or bad key.
+ */
+export function loadConfig(kind: ProcessKind, env: NodeJS.ProcessEnv = process.env) {
+  const given = Object.fromEntries(
+    configurationKeys.filter((key) => (env[key] ?? '') !== '').map((key) => [key, env[key]]),
+  );
+  const result = schema.safeParse(given);
+  const problems = result.success
+    ? []
+    : result.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
+  for (const key of required[kind]) {
+    if (given[key] === undefined) problems.push(`${key} is not set: ${hints[key]}`);
+  }
+  for (const key of Object.keys(env)) {
+    if (key.startsWith('POSTHORN_') && !configurationKeys.includes(key))
+      problems.push(`${key} is not a setting of Posthorn`);
+  }
+  if (!result.success || problems.length > 0) throw new ConfigError(problems);
+  const v = result.data;
+  // The embedded default lets a newcomer try it against their own machine; elsewhere https and public addresses only.
+  const embedded = kind === 'standalone';
+  const loopback = ['127.0.0.0/8', '::1/128'].map(parseCidr);
+  const allowHttp = v.POSTHORN_DELIVERY_ALLOW_HTTP ?? (embedded ? 'loopback' : 'off');
+  return {
+    kind,
+    http: {
+      host: v.POSTHORN_HTTP_HOST ?? (embedded ? '127.0.0.1' : '0.0.0.0'),
+      port: v.POSTHORN_HTTP_PORT,
+      bodyLimitBytes: v.POSTHORN_HTTP_BODY_LIMIT_BYTES,
+      batchLimitBytes: v.POSTHORN_HTTP_BATCH_LIMIT_BYTES,
+      batchLimitEvents: v.POSTHORN_HTTP_BATCH_LIMIT_EVENTS,
+    },
+    dataDir: v.POSTHORN_DATA_DIR,
+    database: {
+      url: v.POSTHORN_DATABASE_URL ?? null,
+      poolSize: v.POSTHORN_DATABASE_POOL_SIZE,
+      embeddedPort: v.POSTHORN_POSTGRES_PORT,
+    },
+    temporal: {
+      /** Set: an existing cluster. Null: the embedded one. */
+      address: v.TEMPORAL_ADDRESS ?? null,
+      namespace: v.TEMPORAL_NAMESPACE ?? 'default',
+      cliPath: v.TEMPORAL_CLI_PATH ?? null,
+      embeddedPort: v.POSTHORN_TEMPORAL_PORT,
+      embeddedUiPort: v.POSTHORN_TEMPORAL_UI_PORT,
+      uiUrl: v.POSTHORN_TEMPORAL_UI_URL ?? null,
+    },
+    bootstrapApiKey: v.POSTHORN_BOOTSTRAP_API_KEY ?? null,
+    encryptionKeys: v.POSTHORN_ENCRYPTION_KEYS ?? null,
+    delivery: {
+      retryWaitsMs: v.POSTHORN_DELIVERY_RETRY_WAITS ?? null,
+      // A shortened schedule is a trial: the long rest after refused credentials would get in its way.
+      refusedWaitMs: v.POSTHORN_DELIVERY_REFUSED_WAIT ?? (v.POSTHORN_DELIVERY_RETRY_WAITS ? 0 : 30 * 60_000),
+      allowHttp:
+        allowHttp === 'on' || allowHttp === 'true'
+          ? ('on' as const)
+          : allowHttp === 'loopback'
+            ? ('loopback' as const)
+            : ('off' as const),
+      allowedCidrs: v.POSTHORN_DELIVERY_ALLOWED_CIDRS ?? (embedded ? loopback : []),
+      maxConcurrentAttempts: v.POSTHORN_DELIVERY_MAX_CONCURRENT_ATTEMPTS,
+      letterExpiryMs: v.POSTHORN_DELIVERY_LETTER_EXPIRY,
+      alertWindowMs: v.POSTHORN_DELIVERY_ALERT_WINDOW,
+    },
+    sampleReceiver: { enabled: v.POSTHORN_SAMPLE_RECEIVER, port: v.POSTHORN_SAMPLE_RECEIVER_PORT },
+    logLevel: v.POSTHORN_LOG_LEVEL,
+  };
+}
