@@ -1,4 +1,4 @@
-import type { DeliveryReason, DeliveryStatus, TerminalStatus } from '../../src/domain/closed-lists.js';
+import type { AttemptErrorCode, DeliveryReason, TerminalStatus } from '../../src/domain/closed-lists.js';
 
 /** Names one attempt: unique on (delivery, run id, sequence), so that a Reset, which has a new run id, sends again. */
 export interface AttemptKey {
@@ -11,18 +11,16 @@ export interface AttemptKey {
 export interface AttemptInput extends AttemptKey {
   /** Drawn by the workflow before the attempt, so that the record statement can compute the next attempt's time. */
   readonly jitterFactor: number;
+  readonly intent: AttemptIntent;
+  /** `retryNow`: the wait is over, whatever the row says. */
+  readonly force: boolean;
 }
 
 /**
- * What a start may do with a row that is already closed.
- * `redeliver`: started or reset by hand: open the next round. `{ round }`: started by a machine for that round only: never redeliver.
- * `resume`: this run goes on; a closed row ends it.
+ * What an attempt may do with a row that is already closed. `redeliver`: started by hand: open the next round.
+ * `reset`: the same, as long as this run has made no attempt. `resume`: the closed row ends the run; starts by machine never redeliver.
  */
-export type StartIntent = 'redeliver' | 'resume' | { readonly round: number };
-
-export interface FirstAttemptInput extends AttemptInput {
-  readonly intent: StartIntent;
-}
+export type AttemptIntent = 'redeliver' | 'reset' | 'resume';
 
 /** Where the next attempt goes and which it is: the text that the Web UI shows beside it. */
 export interface NextAttempt {
@@ -40,7 +38,7 @@ export interface DeliveryLabels {
   readonly eventId: string;
 }
 
-/** The row is closed, by this attempt or by somebody else. */
+/** The row is closed: by this attempt, by an earlier one, or by somebody else. */
 export interface ClosedOutcome {
   readonly kind: 'closed';
   readonly status: TerminalStatus;
@@ -49,19 +47,11 @@ export interface ClosedOutcome {
   readonly attemptCount: number;
   readonly lastStatusCode: number | null;
   readonly lastError: string | null;
-  readonly endpointId: string;
+  readonly labels: DeliveryLabels;
 }
 
 /** What an attempt, or the wish for one, came to. */
 export type AttemptOutcome =
-  /** 2xx, recorded. The one field keeps the history of the common case small. */
-  | {
-      readonly kind: 'delivered';
-      readonly round: number;
-      readonly number: number;
-      readonly statusCode: number;
-      readonly labels: DeliveryLabels;
-    }
   /** Sent and answered, or refused by policy; recorded; another attempt follows after `waitMs`, counted by the database's clock. */
   | {
       readonly kind: 'failed';
@@ -74,7 +64,7 @@ export type AttemptOutcome =
       readonly next: NextAttempt;
       readonly labels: DeliveryLabels;
     }
-  | (ClosedOutcome & { readonly labels: DeliveryLabels })
+  | ClosedOutcome
   /** The row waits for its endpoint; the sweeper releases it. */
   | { readonly kind: 'held'; readonly reason: DeliveryReason; readonly round: number; readonly labels: DeliveryLabels }
   /** The row's next attempt lies in the future. Spends nothing. */
@@ -106,7 +96,7 @@ export interface SentAttempt {
   readonly startedAt: string;
   readonly durationMs: number;
   readonly statusCode: number | null;
-  readonly errorCode: string | null;
+  readonly errorCode: AttemptErrorCode | null;
   readonly retryAfterMs: number | null;
   readonly remoteAddress: string | null;
   readonly resent: boolean;
@@ -118,13 +108,11 @@ export interface RecordAttemptInput extends AttemptInput {
 
 export interface CancelInput {
   readonly deliveryId: string;
-  /** The workflow's run, so that nothing but this delivery's row is touched. */
-  readonly runId: string;
 }
 
 /** Local activity: load, and where the endpoint is quick and the row due, sign, POST and record. */
 export interface FirstAttemptActivities {
-  firstAttempt(input: FirstAttemptInput): Promise<AttemptOutcome>;
+  firstAttempt(input: AttemptInput): Promise<AttemptOutcome>;
 }
 
 /** Ordinary activity on `posthorn-attempts`: load, sign, POST, record. */
@@ -138,11 +126,8 @@ export interface SettlementActivities {
   recordAttempt(input: RecordAttemptInput): Promise<AttemptOutcome>;
   /** What was recorded of an attempt whose activity died, else records `outcome_unknown`, which spends the attempt. */
   settleAttempt(input: AttemptInput): Promise<AttemptOutcome>;
-  /** Reads the row: what should happen now. */
-  readDelivery(input: AttemptKey): Promise<AttemptOutcome>;
   /** Turns a waiting row `cancelled` and returns the state it has then. */
   cancelDelivery(input: CancelInput): Promise<ClosedOutcome | { readonly kind: 'unknown_delivery' }>;
 }
 
 export type DeliverActivities = FirstAttemptActivities & AttemptActivities & SettlementActivities;
-export type { DeliveryStatus };

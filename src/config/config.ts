@@ -79,12 +79,17 @@ const variables = {
     .refine((ms) => ms >= 30 * 86_400_000, 'must be at least 30d: a letter is kept for 30 days or more')
     .default(90 * 86_400_000),
   POSTHORN_DELIVERY_ALERT_WINDOW: parsed(parseDurationMs).default(60_000),
+  POSTHORN_TEMPORAL_WORKFLOW_TASK_TIMEOUT: parsed(parseDurationMs)
+    .refine((ms) => ms >= 1_000 && ms <= 120_000, 'must be 1s – 120s')
+    .optional(),
   POSTHORN_SAMPLE_RECEIVER: flag.default(true),
   POSTHORN_SAMPLE_RECEIVER_PORT: port.default(8410),
   POSTHORN_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
 } as const;
 
 const schema = z.object(variables);
+/** Read by clients of ours that share an environment with the server. */
+const clientVariables = ['POSTHORN_API_KEY', 'POSTHORN_API_URL'];
 export const configurationKeys = Object.keys(variables);
 
 const required: Record<ProcessKind, readonly (keyof typeof variables)[]> = {
@@ -119,7 +124,7 @@ export function loadConfig(kind: ProcessKind, env: NodeJS.ProcessEnv = process.e
     if (given[key] === undefined) problems.push(`${key} is not set: ${hints[key]}`);
   }
   for (const key of Object.keys(env)) {
-    if (key.startsWith('POSTHORN_') && !configurationKeys.includes(key))
+    if (key.startsWith('POSTHORN_') && ![...configurationKeys, ...clientVariables].includes(key))
       problems.push(`${key} is not a setting of Posthorn`);
   }
   if (!result.success || problems.length > 0) throw new ConfigError(problems);
@@ -168,6 +173,8 @@ export function loadConfig(kind: ProcessKind, env: NodeJS.ProcessEnv = process.e
       maxConcurrentAttempts: v.POSTHORN_DELIVERY_MAX_CONCURRENT_ATTEMPTS,
       letterExpiryMs: v.POSTHORN_DELIVERY_LETTER_EXPIRY,
       alertWindowMs: v.POSTHORN_DELIVERY_ALERT_WINDOW,
+      /** Null: the server's 10 s. After this long a killed worker's first attempts go on elsewhere. */
+      workflowTaskTimeoutMs: v.POSTHORN_TEMPORAL_WORKFLOW_TASK_TIMEOUT,
     },
     sampleReceiver: { enabled: v.POSTHORN_SAMPLE_RECEIVER, port: v.POSTHORN_SAMPLE_RECEIVER_PORT },
     logLevel: v.POSTHORN_LOG_LEVEL,

@@ -26,5 +26,6 @@ export const searchAttributes = {
   eventId: 'PosthornEventId',
 } as const;
 
-/** Memo key of runs that a machine started: the only round it may act for. Runs started by hand have none. */
-export const roundMemo = 'round';
+/** Memo key of runs that a machine started: who did. Runs started by hand have none, and so redeliver a closed delivery. */
+export const startedByMemo = 'startedBy';
+export type StartedBy = 'dispatcher' | 'sweeper' | 'redelivery';

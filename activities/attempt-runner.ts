@@ -1,0 +1,322 @@
+import type { AttemptInput, AttemptOutcome, RecordAttemptInput, SentAttempt } from './contracts/delivery-activities.js';
+import type { ActivityDependencies } from './ports.js';
+import type { AttemptRecord, LoadedDelivery } from '../src/database/attempt-rows.js';
+import type { OutboundAnswer } from '../src/delivery/delivery-client.js';
+import type { OutboundRequest } from '../src/delivery/outbound.js';
+import { buildAttemptRequest } from '../src/delivery/attempt-request.js';
+import { isTerminal } from '../src/domain/closed-lists.js';
+import { profiles } from '../src/domain/profiles.js';
+import { parseRetryAfterMs } from '../src/domain/retry-after.js';
+import { retryWaitMs } from '../src/domain/retry-schedule.js';
+import { judgeAnswer } from '../src/domain/verdict.js';
+import { newId } from '../src/security/new-id.js';
+import { idPrefixes } from '../src/domain/ids.js';
+import { labelsOf, nextAttemptOf, outcomeOfRecord, outcomeOfRow, waitOf } from './attempt-outcomes.js';
+
+/** How long an attempt tries to record its outcome before it hands that to `recordAttempt`. */
+const recordPatienceMs = 3_000;
+const recordPauseMs = 200;
+/** A timer may fire a little early by the database's clock. */
+const dueToleranceMs = 25;
+
+/** `local`: in the first workflow task, for quick endpoints only. `ordinary`: an activity of its own. */
+export type Lane = 'local' | 'ordinary';
+
+/** One attempt: load, sign, POST, record. Nothing in here is aborted by cancellation: only the request's own deadline ends it. */
+export class AttemptRunner {
+  /** A second execution of the same attempt joins the one in flight: the server may run a local activity again at any time. */
+  private readonly inFlight = new Map<string, Promise<AttemptOutcome>>();
+
+  constructor(private readonly deps: ActivityDependencies) {}
+
+  run(input: AttemptInput, lane: Lane): Promise<AttemptOutcome> {
+    const key = `${input.deliveryId}/${input.runId}/${input.sequence}`;
+    const running = this.inFlight.get(key);
+    if (running) return running;
+    const attempt = this.execute(input, lane).finally(() => this.inFlight.delete(key));
+    this.inFlight.set(key, attempt);
+    return attempt;
+  }
+
+  private async execute(input: AttemptInput, lane: Lane): Promise<AttemptOutcome> {
+    let delivery: LoadedDelivery | null;
+    try {
+      delivery = await this.loadForAttempt(input);
+    } catch (error) {
+      this.deps.log.warn(
+        { delivery_id: input.deliveryId, err: error },
+        'attempt not sent: the delivery could not be loaded',
+      );
+      return { kind: 'not_sent', cause: 'load_failed' };
+    }
+    if (!delivery) return { kind: 'unknown_delivery' };
+    if (delivery.recorded) return outcomeOfRecorded(delivery);
+    if (isTerminal(delivery.status) || delivery.status === 'held') return outcomeOfRow(delivery);
+    if (!input.force && !delivery.wakeRequested && waitOf(delivery) > dueToleranceMs) return outcomeOfRow(delivery);
+    const number = delivery.attemptCount + 1;
+    if (lane === 'local' && !delivery.endpoint.quick) {
+      return {
+        kind: 'use_ordinary',
+        round: delivery.round,
+        next: nextAttemptOf(delivery, number),
+        labels: labelsOf(delivery),
+      };
+    }
+    const request = this.prepare(delivery, number);
+    const answer =
+      'problem' in request ? notSent(this.deps.now(), request.problem) : await this.deps.sender.send(request);
+    return this.recordPatiently(input, delivery, answer);
+  }
+
+  /** Reads the row, and first settles what a start or the endpoint's state changes about it. */
+  private async loadForAttempt(input: AttemptInput): Promise<LoadedDelivery | null> {
+    const { attempts, waiting } = this.deps;
+    const delivery = await attempts.load(input);
+    if (!delivery || delivery.recorded) return delivery;
+    if (isTerminal(delivery.status)) {
+      const redelivers = input.intent === 'redeliver' || (input.intent === 'reset' && !delivery.runHasAttempts);
+      if (!redelivers) return delivery;
+      await attempts.openNextRound(delivery.id, delivery.round, 'redelivery_requested');
+      return this.loadForAttempt({ ...input, intent: 'resume' });
+    }
+    if (delivery.endpoint.deleted || delivery.endpoint.status !== 'active') {
+      const closed = await waiting.closeOne(delivery.id);
+      if (closed?.status === 'failed') await this.deps.announcer.letterAdded(delivery.endpointId);
+      return attempts.load(input);
+    }
+    return delivery;
+  }
+
+  /** A row that can't be sent (an unreadable secret, a bad URL) fails its own attempt, and nothing else. */
+  private prepare(delivery: LoadedDelivery, attemptNumber: number): OutboundRequest | { problem: string } {
+    try {
+      const secrets = delivery.endpoint.sealedSecrets.map((sealed) =>
+        this.deps.secrets.openSecret(delivery.endpointId, sealed),
+      );
+      if (secrets.length === 0) return { problem: 'the endpoint has no live secret' };
+      return buildAttemptRequest({
+        delivery: {
+          id: delivery.id,
+          eventId: delivery.eventId,
+          type: delivery.type,
+          createdAt: delivery.event.createdAt.toISOString(),
+          apiVersion: delivery.event.apiVersion,
+          data: delivery.event.data,
+        },
+        url: delivery.endpoint.url,
+        secrets,
+        attemptNumber,
+        nowMs: this.deps.now(),
+        timeoutMs: delivery.endpoint.timeoutMs,
+      });
+    } catch (error) {
+      this.deps.log.error(
+        { delivery_id: delivery.id, endpoint_id: delivery.endpointId, err: error },
+        'attempt can not be built',
+      );
+      return { problem: 'the request could not be built from the endpoint’s settings' };
+    }
+  }
+
+  private async recordPatiently(
+    input: AttemptInput,
+    delivery: LoadedDelivery,
+    answer: OutboundAnswer,
+  ): Promise<AttemptOutcome> {
+    const record = this.recordOf(input, delivery, answer);
+    const deadline = this.deps.now() + recordPatienceMs;
+    for (;;) {
+      const left = deadline - this.deps.now();
+      try {
+        return await within(left, this.record(input, delivery, record));
+      } catch (error) {
+        this.deps.log.warn({ delivery_id: delivery.id, err: error }, 'attempt sent but not recorded yet');
+      }
+      if (this.deps.now() + recordPauseMs >= deadline) break;
+      await pause(recordPauseMs);
+    }
+    return { kind: 'unrecorded', sent: sentAttempt(record, retryAfterOf(answer, this.deps.now())) };
+  }
+
+  /** For `recordAttempt`: the outcome of a request that was sent by somebody who could not record it. Throws while it can't be recorded. */
+  async recordSent(input: RecordAttemptInput): Promise<AttemptOutcome> {
+    const delivery = await this.deps.attempts.load(input);
+    if (!delivery) return { kind: 'unknown_delivery' };
+    if (delivery.recorded) return outcomeOfRecorded(delivery);
+    const { sent } = input;
+    const answer: OutboundAnswer = {
+      startedAt: new Date(sent.startedAt),
+      durationMs: sent.durationMs,
+      statusCode: sent.statusCode,
+      errorCode: sent.errorCode,
+      errorMessage:
+        sent.errorCode === 'outcome_unknown' ? 'the sending process ended before it could record the answer' : null,
+      responseHeaders: sent.retryAfterMs === null ? [] : [['retry-after', String(sent.retryAfterMs / 1_000)]],
+      responseBody: Buffer.alloc(0),
+      responseTruncated: false,
+      remoteAddress: sent.remoteAddress,
+      resent: sent.resent,
+      dialled: true,
+    };
+    return this.record(input, delivery, {
+      ...this.recordOf(input, delivery, answer),
+      round: sent.round,
+      responseHeaders: [],
+    });
+  }
+
+  /** For `settleAttempt`: what was recorded of an attempt whose activity died, else `outcome_unknown`, which spends the attempt. */
+  async settle(input: AttemptInput): Promise<AttemptOutcome> {
+    const running = this.inFlight.get(`${input.deliveryId}/${input.runId}/${input.sequence}`);
+    if (running) return running;
+    const delivery = await this.deps.attempts.load(input);
+    if (!delivery) return { kind: 'unknown_delivery' };
+    if (delivery.recorded) return outcomeOfRecorded(delivery);
+    if (isTerminal(delivery.status)) return outcomeOfRow(delivery);
+    const unknown: SentAttempt = {
+      round: delivery.round,
+      startedAt: new Date(this.deps.now()).toISOString(),
+      durationMs: 0,
+      statusCode: null,
+      errorCode: 'outcome_unknown',
+      retryAfterMs: null,
+      remoteAddress: null,
+      resent: false,
+    };
+    return this.recordSent({ ...input, sent: unknown });
+  }
+
+  /** One statement, then the consequences that may get lost: the sweeper makes up for them. */
+  private async record(input: AttemptInput, delivery: LoadedDelivery, record: AttemptRecord): Promise<AttemptOutcome> {
+    const result = await this.deps.attempts.record(record);
+    if (!result) {
+      const again = await this.deps.attempts.load(input);
+      return again ? outcomeOfRecorded(again) : { kind: 'unknown_delivery' };
+    }
+    if (result.endpointGone) await this.closeWaiting(delivery.endpointId);
+    if (result.letter || result.endpointGone) await this.deps.announcer.letterAdded(delivery.endpointId);
+    return outcomeOfRecord(delivery, result, record.errorCode ?? 'http_status');
+  }
+
+  private async closeWaiting(endpointId: string): Promise<void> {
+    try {
+      await this.deps.waiting.closeAllOf(endpointId, (closed) => this.deps.announcer.deliveriesClosed(closed));
+    } catch (error) {
+      this.deps.log.warn(
+        { endpoint_id: endpointId, err: error },
+        'waiting deliveries not closed yet: the sweeper will',
+      );
+    }
+  }
+
+  private recordOf(input: AttemptInput, delivery: LoadedDelivery, answer: OutboundAnswer): AttemptRecord {
+    const { settings, now } = this.deps;
+    const { statusCode, errorCode } = answer;
+    const verdict = judgeAnswer({ statusCode, errorCode, hadSucceededBefore: delivery.endpoint.succeededBefore });
+    const failed = verdict.kind === 'failed' ? verdict : null;
+    const restMs = failed?.honoursRetryAfter ? retryAfterOf(answer, now()) : null;
+    const waitsMs = delivery.endpoint.retryWaitsMs ?? settings.retryWaitsMs ?? profiles.default.retryWaitsMs;
+    return {
+      id: newId(idPrefixes.attempt),
+      deliveryId: delivery.id,
+      runId: input.runId,
+      sequence: input.sequence,
+      round: delivery.round,
+      startedAt: answer.startedAt,
+      durationMs: answer.durationMs,
+      statusCode,
+      // A 2xx whose body never ended is delivered all the same: its code would read like a failure.
+      errorCode: failed ? (errorCode ?? 'http_status') : null,
+      errorMessage: failed ? answer.errorMessage : null,
+      responseHeaders: answer.responseHeaders,
+      responseBody: answer.responseBody,
+      responseTruncated: answer.responseTruncated,
+      remoteAddress: answer.remoteAddress,
+      resent: answer.resent,
+      outcome: verdict.kind,
+      gone: failed?.gone ?? false,
+      refused: failed?.refused ?? false,
+      waitMs: retryWaitMs({
+        waitsMs,
+        attemptsSpent: delivery.roundAttempts + 1,
+        factor: input.jitterFactor,
+        retryAfterMs: restMs,
+        refusedWaitMs: failed?.refused ? settings.refusedWaitMs : 0,
+      }),
+      restMs: restMs !== null && restMs > 0 ? Math.min(restMs, maxRestMs) : null,
+      letterExpiryMs: settings.letterExpiryMs,
+    };
+  }
+}
+
+/** As long as a Retry-After may lengthen a wait. */
+const maxRestMs = 24 * 60 * 60 * 1_000;
+
+function retryAfterOf(answer: OutboundAnswer, nowMs: number): number | null {
+  const values = answer.responseHeaders
+    .filter(([name]) => name.toLowerCase() === 'retry-after')
+    .map(([, value]) => value);
+  return parseRetryAfterMs(values, nowMs);
+}
+
+/** The attempt is in the table: tell what came of it, by the row as it is now. */
+function outcomeOfRecorded(delivery: LoadedDelivery): AttemptOutcome {
+  const { recorded } = delivery;
+  if (!recorded || isTerminal(delivery.status) || delivery.status === 'held') return outcomeOfRow(delivery);
+  return {
+    kind: 'failed',
+    round: delivery.round,
+    number: recorded.number,
+    reason: delivery.reason,
+    statusCode: recorded.statusCode,
+    error: recorded.errorCode ?? 'http_status',
+    waitMs: waitOf(delivery),
+    next: nextAttemptOf(delivery, delivery.attemptCount + 1),
+    labels: labelsOf(delivery),
+  };
+}
+
+function sentAttempt(record: AttemptRecord, retryAfterMs: number | null): SentAttempt {
+  return {
+    round: record.round,
+    startedAt: record.startedAt.toISOString(),
+    durationMs: record.durationMs,
+    statusCode: record.statusCode,
+    errorCode: record.errorCode,
+    retryAfterMs,
+    remoteAddress: record.remoteAddress,
+    resent: record.resent,
+  };
+}
+
+/** The answer of an attempt that couldn't be built: a failure without a socket. */
+function notSent(nowMs: number, problem: string): OutboundAnswer {
+  return {
+    startedAt: new Date(nowMs),
+    durationMs: 0,
+    statusCode: null,
+    errorCode: 'config_invalid',
+    errorMessage: problem,
+    responseHeaders: [],
+    responseBody: Buffer.alloc(0),
+    responseTruncated: false,
+    remoteAddress: null,
+    resent: false,
+    dialled: false,
+  };
+}
+
+async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer from the database within ${ms} ms`)), Math.max(1, ms));
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+    work.catch(() => undefined);
+  }
+}
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

@@ -1,0 +1,42 @@
+import { Context } from '@temporalio/activity';
+import type { DeadLetterActivities } from './contracts/dead-letter-activities.js';
+import type {
+  AttemptActivities,
+  FirstAttemptActivities,
+  SettlementActivities,
+} from './contracts/delivery-activities.js';
+import { AttemptRunner } from './attempt-runner.js';
+import { createDeadLetterActivities } from './dead-letters.js';
+import { createSettlementActivities } from './settlements.js';
+import type { ActivityDependencies } from './ports.js';
+
+/** The only effects that workflows can cause, grouped by the task queue whose workers run them. */
+export interface ActivityFamilies {
+  /** Local, beside the `deliver` workflow. */
+  readonly deliver: FirstAttemptActivities;
+  readonly attempts: AttemptActivities;
+  readonly control: SettlementActivities & DeadLetterActivities;
+}
+
+/** Well below the 10 s after which a silent worker is taken for dead. */
+const heartbeatEveryMs = 3_000;
+
+export function createActivities(deps: ActivityDependencies): ActivityFamilies {
+  const runner = new AttemptRunner(deps);
+  return {
+    deliver: { firstAttempt: (input) => runner.run(input, 'local') },
+    attempts: { attempt: (input) => whileHeartbeating(() => runner.run(input, 'ordinary')) },
+    control: { ...createSettlementActivities(deps, runner), ...createDeadLetterActivities(deps) },
+  };
+}
+
+/** A heartbeat says "alive"; what comes back with it (cancellation, time-outs) never aborts a request in flight. */
+async function whileHeartbeating<T>(work: () => Promise<T>): Promise<T> {
+  const context = Context.current();
+  const timer = setInterval(() => context.heartbeat(), heartbeatEveryMs);
+  try {
+    return await work();
+  } finally {
+    clearInterval(timer);
+  }
+}

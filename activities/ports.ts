@@ -1,0 +1,46 @@
+import type { AttemptStore } from '../src/database/attempt-store.js';
+import type { DeadLetterStore } from '../src/database/dead-letter-store.js';
+import type { DeliveryStore } from '../src/database/delivery-store.js';
+import type { ClosedDelivery, WaitingDeliveries } from '../src/database/waiting-deliveries.js';
+import type { OutboundAnswer } from '../src/delivery/delivery-client.js';
+import type { OutboundRequest } from '../src/delivery/outbound.js';
+import type { Logger } from '../src/telemetry/logger.js';
+
+/** Where an attempt is sent from; the address policy sits in its connect path. */
+export interface Sender {
+  /** Never rejects: every way in which a request can end is an answer. */
+  send(request: OutboundRequest): Promise<OutboundAnswer>;
+}
+
+/** What the activities tell Temporal afterwards. Neither call fails: the sweeper does what got lost. */
+export interface Announcer {
+  letterAdded(endpointId: string): Promise<void>;
+  deliveriesClosed(closed: readonly ClosedDelivery[]): void;
+}
+
+export interface SecretOpener {
+  /** @throws when the ring has no such key or the text was tampered with. */
+  openSecret(endpointId: string, sealed: string): string;
+}
+
+export interface AttemptSettings {
+  /** Replaces the profiles' schedules, for trials and tests. */
+  readonly retryWaitsMs: readonly number[] | null;
+  readonly refusedWaitMs: number;
+  readonly letterExpiryMs: number;
+}
+
+/** All that activities work with; they never meet Nest, TypeORM or undici. */
+export interface ActivityDependencies {
+  readonly attempts: AttemptStore;
+  readonly deliveries: DeliveryStore;
+  readonly waiting: WaitingDeliveries;
+  readonly letters: DeadLetterStore;
+  readonly sender: Sender;
+  readonly announcer: Announcer;
+  readonly secrets: SecretOpener;
+  readonly settings: AttemptSettings;
+  readonly log: Logger;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}

@@ -1,0 +1,121 @@
+import { DataSource } from 'typeorm';
+import type { Config } from './config/config.js';
+import type { EncryptionKey } from './config/key-ring.js';
+import { ApiKeyStore } from './database/api-key-store.js';
+import { AttemptStore } from './database/attempt-store.js';
+import { createDataSource, migrate } from './database/data-source.js';
+import { DeadLetterStore } from './database/dead-letter-store.js';
+import { DeliveryStore } from './database/delivery-store.js';
+import { EndpointStore } from './database/endpoint-store.js';
+import { EventStore } from './database/event-store.js';
+import { SweepStore } from './database/sweep-store.js';
+import { WaitingDeliveries } from './database/waiting-deliveries.js';
+import type { AddressPolicy } from './delivery/address-policy.js';
+import { pause } from './pause.js';
+import { SecretBox } from './security/secret-box.js';
+import type { Logger } from './telemetry/logger.js';
+import { TemporalAnnouncer } from './temporal/announcer.js';
+import { type ConnectionKind, TemporalConnection } from './temporal/connection.js';
+import { Dispatcher } from './temporal/dispatcher.js';
+import { TemporalGateway } from './temporal/gateway.js';
+import { Sweeper } from './temporal/sweeper.js';
+
+/** The configuration of a process whose engines are known: embedded ones have been started by then. */
+export interface CoreOptions {
+  readonly config: Config;
+  readonly databaseUrl: string;
+  readonly temporalAddress: string;
+  readonly keyRing: readonly [EncryptionKey, ...EncryptionKey[]];
+  readonly connection: ConnectionKind;
+  readonly log: Logger;
+}
+
+/** What API and worker share: stores, the way to Temporal, the sweeper. */
+export class Core {
+  readonly db: DataSource;
+  readonly attempts: AttemptStore;
+  readonly apiKeys: ApiKeyStore;
+  readonly deliveries: DeliveryStore;
+  readonly endpoints: EndpointStore;
+  readonly events: EventStore;
+  readonly letters: DeadLetterStore;
+  readonly sweeps: SweepStore;
+  readonly waiting: WaitingDeliveries;
+  readonly secrets: SecretBox;
+  readonly addresses: AddressPolicy;
+  readonly temporal: TemporalConnection;
+  readonly gateway: TemporalGateway;
+  readonly dispatcher: Dispatcher;
+  readonly announcer: TemporalAnnouncer;
+  readonly sweeper: Sweeper;
+
+  constructor(readonly options: CoreOptions) {
+    const { config, log } = options;
+    const { letterExpiryMs, alertWindowMs, allowHttp, allowedCidrs, workflowTaskTimeoutMs } = config.delivery;
+    this.db = createDataSource({ url: options.databaseUrl, poolSize: config.database.poolSize });
+    this.attempts = new AttemptStore(this.db);
+    this.apiKeys = new ApiKeyStore(this.db);
+    this.deliveries = new DeliveryStore(this.db);
+    this.endpoints = new EndpointStore(this.db);
+    this.events = new EventStore(this.db);
+    this.letters = new DeadLetterStore(this.db);
+    this.sweeps = new SweepStore(this.db);
+    this.waiting = new WaitingDeliveries(this.db, letterExpiryMs);
+    this.secrets = new SecretBox(options.keyRing);
+    this.addresses = { allowHttp, allowedCidrs };
+    this.temporal = new TemporalConnection(
+      options.connection,
+      { address: options.temporalAddress, namespace: config.temporal.namespace },
+      log,
+    );
+    this.gateway = new TemporalGateway(this.temporal, log, { alertWindowMs, workflowTaskTimeoutMs });
+    this.dispatcher = new Dispatcher(this.gateway, (id, round) => this.sweeps.woken(id, round), log);
+    this.announcer = new TemporalAnnouncer(this.gateway, log);
+    this.sweeper = new Sweeper({
+      store: this.sweeps,
+      waiting: this.waiting,
+      gateway: this.gateway,
+      housekeeping: () => this.events.forgetOldKeys(),
+      log,
+    });
+  }
+
+  /** Connects to Postgres, for as long as it takes, and brings the schema up to date. Temporal is connected in the background. */
+  async start(): Promise<void> {
+    const { log } = this.options;
+    for (let waitMs = 250; ; waitMs = Math.min(waitMs * 2, 5_000)) {
+      try {
+        if (!this.db.isInitialized) await this.db.initialize();
+        await migrate(this.db);
+        break;
+      } catch (error) {
+        log.warn({ err: error }, 'Postgres is away; trying again');
+        await pause(waitMs);
+      }
+    }
+    void this.temporal.connect();
+  }
+
+  async databaseAnswers(timeoutMs = 1_000): Promise<boolean> {
+    const late = new AbortController();
+    const answered = this.db.query('select 1').then(
+      () => true,
+      () => false,
+    );
+    const result = await Promise.race([answered, pause(timeoutMs, late.signal).then(() => false)]);
+    late.abort();
+    return result;
+  }
+
+  /** After HTTP, before the workers: nothing new is started. */
+  async stopStarting(): Promise<void> {
+    await Promise.all([this.dispatcher.stop(), this.sweeper.stop()]);
+  }
+
+  /** Last, when nothing needs the stores any more. */
+  async close(): Promise<void> {
+    await this.announcer.stop();
+    await this.temporal.close();
+    if (this.db.isInitialized) await this.db.destroy();
+  }
+}

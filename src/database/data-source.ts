@@ -1,0 +1,49 @@
+import { DataSource } from 'typeorm';
+import { Initial1764500000000 } from './migrations/1764500000000-initial.js';
+
+/** Any number that no other program is likely to lock. */
+const migrationLock = 7_406_200_031;
+
+export interface DatabaseOptions {
+  readonly url: string;
+  readonly poolSize: number;
+}
+
+/** TypeORM gives connections, transactions and migrations; the statements are SQL, since each of them is a promise (docs/adr/0005). */
+export function createDataSource({ url, poolSize }: DatabaseOptions): DataSource {
+  return new DataSource({
+    type: 'postgres',
+    url,
+    poolSize,
+    migrations: [Initial1764500000000],
+    migrationsTableName: 'schema_migrations',
+    migrationsTransactionMode: 'each',
+    applicationName: 'posthorn',
+    // A database that is away must be noticed within seconds, by whoever waits for a connection or an answer.
+    connectTimeoutMS: 3_000,
+    extra: {
+      connectionTimeoutMillis: 3_000,
+      idle_in_transaction_session_timeout: 10_000,
+      statement_timeout: 30_000,
+      query_timeout: 35_000,
+      keepAlive: true,
+      // Every time that we compare or print is UTC, whatever the server's zone is.
+      options: '-c timezone=UTC',
+    },
+    poolErrorHandler: () => {
+      // A broken idle connection is replaced by the pool; without a handler it would end the process.
+    },
+  });
+}
+
+/** Applies what is missing. Several processes may start at once: one works, the others wait for it. */
+export async function migrate(dataSource: DataSource): Promise<void> {
+  const runner = dataSource.createQueryRunner();
+  try {
+    await runner.query('select pg_advisory_lock($1)', [migrationLock]);
+    await dataSource.runMigrations();
+  } finally {
+    await runner.query('select pg_advisory_unlock($1)', [migrationLock]).catch(() => undefined);
+    await runner.release();
+  }
+}

@@ -1,0 +1,192 @@
+import type { DataSource } from 'typeorm';
+import type { ClosedOutcome } from '../../activities/contracts/delivery-activities.js';
+import { type DeliveryReason, type DeliveryStatus, type TerminalStatus, isTerminal } from '../domain/closed-lists.js';
+import { keyset, type Page, type PageRequest, toPage } from './page.js';
+
+export interface DeliveryRow {
+  readonly id: string;
+  readonly tenant_id: string;
+  readonly event_id: string;
+  readonly endpoint_id: string;
+  readonly type: string;
+  readonly status: DeliveryStatus;
+  readonly reason: DeliveryReason;
+  readonly round: number;
+  readonly attempt_count: number;
+  readonly next_attempt_at: Date | null;
+  readonly last_status_code: number | null;
+  readonly last_error: string | null;
+  readonly request_reason: string | null;
+  readonly requested_by: string | null;
+  readonly created_at: Date;
+  readonly updated_at: Date;
+}
+
+export interface AttemptRow {
+  readonly id: string;
+  readonly number: number;
+  readonly round: number;
+  readonly started_at: Date;
+  readonly duration_ms: number;
+  readonly status_code: number | null;
+  readonly error_code: string | null;
+  readonly error_message: string | null;
+  readonly response_headers: string | null;
+  readonly response_body: Buffer | null;
+  readonly response_truncated: boolean;
+  readonly remote_address: string | null;
+  readonly resent: boolean;
+}
+
+export interface DeliveryFilter {
+  readonly status?: DeliveryStatus | undefined;
+  readonly endpointId?: string | undefined;
+  readonly eventId?: string | undefined;
+  readonly type?: string | undefined;
+}
+
+/** Who asks for a redelivery or a cancellation, and why. */
+export interface Requester {
+  readonly keyId: string;
+  readonly reason: string | null;
+}
+
+export type RedeliveryResult =
+  | { readonly kind: 'accepted'; readonly delivery: DeliveryRow }
+  | { readonly kind: 'already_in_progress'; readonly delivery: DeliveryRow }
+  | {
+      readonly kind: 'endpoint_unavailable';
+      readonly why: 'deleted' | 'disabled' | 'paused' | 'expired' | 'pending_verification';
+    };
+
+export type CancelResult =
+  | { readonly kind: 'cancelled'; readonly delivery: DeliveryRow }
+  | { readonly kind: 'already_closed'; readonly delivery: DeliveryRow };
+
+const columns = `id, tenant_id, event_id, endpoint_id, type, status, reason, round, attempt_count, next_attempt_at, last_status_code,
+  last_error, request_reason, requested_by, created_at, updated_at`;
+
+/** A redelivery that Temporal wasn't told of is started by the sweeper after this long. */
+const redeliveryGraceMs = 3_000;
+
+export class DeliveryStore {
+  constructor(private readonly db: DataSource) {}
+
+  async list(tenantId: string, filter: DeliveryFilter, page: PageRequest): Promise<Page<DeliveryRow>> {
+    const values: unknown[] = [tenantId];
+    const conditions = [
+      ['status', filter.status],
+      ['endpoint_id', filter.endpointId],
+      ['event_id', filter.eventId],
+      ['type', filter.type],
+    ].flatMap(([column, value]) => (value === undefined ? [] : [`and ${column} = $${values.push(value)}`]));
+    const keys = keyset('id', page, values.length + 1);
+    const rows = (await this.db.query(
+      `select ${columns} from deliveries where tenant_id = $1 ${conditions.join(' ')} ${keys.where} ${keys.order}`,
+      [...values, ...keys.values],
+    )) as DeliveryRow[];
+    return toPage(rows, page);
+  }
+
+  async get(tenantId: string, id: string): Promise<DeliveryRow | null> {
+    const [row] = (await this.db.query(`select ${columns} from deliveries where tenant_id = $1 and id = $2`, [
+      tenantId,
+      id,
+    ])) as DeliveryRow[];
+    return row ?? null;
+  }
+
+  /** The attempts of a delivery, in order; null when the tenant has no such delivery. */
+  async attempts(
+    tenantId: string,
+    id: string,
+    page: { limit: number; afterNumber: number },
+  ): Promise<AttemptRow[] | null> {
+    const delivery = await this.get(tenantId, id);
+    if (!delivery) return null;
+    return (await this.db.query(
+      `select id, number, round, started_at, duration_ms, status_code, error_code, error_message, response_headers, response_body,
+              response_truncated, remote_address, resent
+         from attempts where delivery_id = $1 and number > $2 order by number limit $3`,
+      [id, page.afterNumber, page.limit],
+    )) as AttemptRow[];
+  }
+
+  /**
+   * Makes a redelivery durable: a closed row opens its next round, a waiting one is due at once. An attempt that is already
+   * due or in flight is the answer to the wish, so nothing is written then. Null when the tenant has no such delivery.
+   */
+  async redeliver(tenantId: string, id: string, by: Requester): Promise<RedeliveryResult | null> {
+    return this.db.transaction(async (tx) => {
+      const [row] = (await tx.query(
+        `select d.status, d.next_attempt_at > clock_timestamp() as waits, e.status as endpoint_status, e.deleted_at is not null as deleted
+           from deliveries d join endpoints e on e.id = d.endpoint_id
+          where d.tenant_id = $1 and d.id = $2 for update of d`,
+        [tenantId, id],
+      )) as { status: DeliveryStatus; waits: boolean | null; endpoint_status: string; deleted: boolean }[];
+      if (!row) return null;
+      if (row.deleted) return { kind: 'endpoint_unavailable', why: 'deleted' };
+      if (row.endpoint_status !== 'active') {
+        return {
+          kind: 'endpoint_unavailable',
+          why: row.endpoint_status as 'disabled' | 'paused' | 'expired' | 'pending_verification',
+        };
+      }
+      const inProgress = !isTerminal(row.status) && row.status !== 'held' && row.waits !== true;
+      if (inProgress) {
+        const [delivery] = (await tx.query(`select ${columns} from deliveries where id = $1`, [id])) as DeliveryRow[];
+        return delivery ? { kind: 'already_in_progress', delivery } : null;
+      }
+      const [delivery] = (await tx.query(
+        `with d as (
+           update deliveries set
+             round = round + (status in ('succeeded', 'failed', 'cancelled'))::int,
+             round_attempts = case when status in ('succeeded', 'failed', 'cancelled') then 0 else round_attempts end,
+             status = case when status in ('succeeded', 'failed', 'cancelled') or round_attempts = 0 then 'pending' else 'retrying' end,
+             reason = 'redelivery_requested', request_reason = $2, requested_by = $3,
+             next_attempt_at = now(), sweep_after = now() + interval '${redeliveryGraceMs} ms', wake_requested = true, updated_at = now()
+            where id = $1 returning *)
+         select ${columns} from d`,
+        [id, by.reason, by.keyId],
+      )) as DeliveryRow[];
+      return delivery ? { kind: 'accepted', delivery } : null;
+    });
+  }
+
+  /** Closes a waiting delivery. A request in flight finishes, and may still turn the row into `succeeded`. */
+  async cancel(tenantId: string, id: string, by: Requester): Promise<CancelResult | null> {
+    const [cancelled] = (await this.db.query(
+      `with d as (
+         update deliveries set status = 'cancelled', reason = 'cancelled_by_request', request_reason = $3, requested_by = $4,
+                next_attempt_at = null, sweep_after = null, wake_requested = false, updated_at = now()
+          where tenant_id = $1 and id = $2 and status in ('pending', 'retrying', 'held') returning *)
+       select ${columns} from d`,
+      [tenantId, id, by.reason, by.keyId],
+    )) as DeliveryRow[];
+    if (cancelled) return { kind: 'cancelled', delivery: cancelled };
+    const delivery = await this.get(tenantId, id);
+    return delivery ? { kind: 'already_closed', delivery } : null;
+  }
+
+  /** The same for a workflow that was asked to cancel: returns the final state, which may be another one. */
+  async cancelFromWorkflow(id: string): Promise<ClosedOutcome | { readonly kind: 'unknown_delivery' }> {
+    await this.db.query(
+      `update deliveries set status = 'cancelled', reason = 'cancelled_by_request', next_attempt_at = null, sweep_after = null,
+              wake_requested = false, updated_at = now()
+        where id = $1 and status in ('pending', 'retrying', 'held')`,
+      [id],
+    );
+    const [row] = (await this.db.query(`select ${columns} from deliveries where id = $1`, [id])) as DeliveryRow[];
+    if (!row) return { kind: 'unknown_delivery' };
+    return {
+      kind: 'closed',
+      status: row.status as TerminalStatus,
+      reason: row.reason,
+      round: row.round,
+      attemptCount: row.attempt_count,
+      lastStatusCode: row.last_status_code,
+      lastError: row.last_error,
+      labels: { tenantId: row.tenant_id, endpointId: row.endpoint_id, eventType: row.type, eventId: row.event_id },
+    };
+  }
+}

@@ -1,0 +1,279 @@
+import type { DataSource, EntityManager } from 'typeorm';
+import { eventTypeSubject } from '../domain/event-type.js';
+import { idPrefixes } from '../domain/ids.js';
+import { newId } from '../security/new-id.js';
+
+/** An event ready to be stored. */
+export interface NewEvent {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly type: string;
+  readonly source: string | null;
+  readonly subject: string | null;
+  readonly apiVersion: string | null;
+  readonly data: string;
+  /** RFC 3339; null: the time of acceptance. */
+  readonly createdAt: string | null;
+  readonly bodyHash: Buffer;
+}
+
+export interface StoredEvent {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly type: string;
+  readonly source: string | null;
+  readonly subject: string | null;
+  readonly apiVersion: string | null;
+  readonly createdAt: Date;
+}
+
+/** A delivery as the fan-out made it: enough to start its workflow. */
+export interface NewDelivery {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly eventId: string;
+  readonly endpointId: string;
+  readonly type: string;
+  readonly url: string;
+}
+
+export type PublishResult =
+  | { readonly kind: 'accepted'; readonly event: StoredEvent; readonly deliveries: readonly NewDelivery[] }
+  /** The same bytes under the same id were accepted before. */
+  | { readonly kind: 'repeated'; readonly event: StoredEvent; readonly deliveries: readonly NewDelivery[] }
+  | { readonly kind: 'id_conflict'; readonly id: string };
+
+export interface Match {
+  readonly endpointId: string;
+  readonly url: string;
+}
+
+/** What an idempotent request answered, byte for byte. */
+export interface StoredAnswer {
+  readonly statusCode: number;
+  readonly answer: string;
+}
+
+export interface IdempotencyKey {
+  readonly tenantId: string;
+  readonly key: string;
+  readonly bodyHash: Buffer;
+}
+
+export type IdempotentResult<T> =
+  | { readonly kind: 'first'; readonly value: T }
+  | { readonly kind: 'replayed'; readonly stored: StoredAnswer }
+  | { readonly kind: 'conflict' };
+
+/** A delivery that its dispatcher didn't start is looked at by the sweeper after this long. */
+const dispatchGraceMs = 5_000;
+
+/** Events and their deliveries: one transaction, and the row of a delivery is its own outbox. */
+export class EventStore {
+  constructor(private readonly db: DataSource) {}
+
+  /** Which active endpoints of the tenant want an event of this type. */
+  async matches(tenantId: string, type: string): Promise<Match[]> {
+    const matches = await this.matchAll(this.db.manager, [{ tenantId, type }]);
+    return matches.map(({ endpointId, url }) => ({ endpointId, url }));
+  }
+
+  /** Stores the events and their deliveries by one statement. Returns one result per event, in order. */
+  async publish(events: readonly NewEvent[], tx: EntityManager = this.db.manager): Promise<PublishResult[]> {
+    const first = new Map<string, NewEvent>();
+    for (const event of events) if (!first.has(keyOf(event))) first.set(keyOf(event), event);
+    // In one order everywhere, so that two batches with the same ids can't lock each other out.
+    const fresh = [...first.values()].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+    const matches = await this.matchAll(tx, fresh);
+    const deliveries = matches.map(({ index, endpointId, url }): NewDelivery => {
+      const event = fresh[index]!;
+      return {
+        id: newId(idPrefixes.delivery),
+        tenantId: event.tenantId,
+        eventId: event.id,
+        endpointId,
+        type: event.type,
+        url,
+      };
+    });
+    const inserted = await this.insert(tx, fresh, deliveries);
+    const earlier = await this.findEarlier(
+      tx,
+      fresh.filter((event) => !inserted.has(keyOf(event))),
+    );
+    const answered = new Set<string>();
+    return events.map((event): PublishResult => {
+      const key = keyOf(event);
+      const stored = inserted.get(key);
+      const known = stored
+        ? {
+            event: stored,
+            bodyHash: first.get(key)!.bodyHash,
+            deliveries: deliveries.filter((d) => keyOf({ tenantId: d.tenantId, id: d.eventId }) === key),
+          }
+        : earlier.get(key);
+      if (!known) throw new Error(`event ${event.id} was neither stored nor found`);
+      if (!known.bodyHash.equals(event.bodyHash)) return { kind: 'id_conflict', id: event.id };
+      const repeated = !stored || answered.has(key);
+      answered.add(key);
+      return { kind: repeated ? 'repeated' : 'accepted', event: known.event, deliveries: known.deliveries };
+    });
+  }
+
+  /**
+   * Runs `work` once per idempotency key. A second request with the same key waits until the first one's transaction ends,
+   * and then gets its answer, or does the work if that one failed. Kept for 24 hours.
+   */
+  async once<T>(
+    key: IdempotencyKey,
+    work: (tx: EntityManager) => Promise<{ value: T; stored: StoredAnswer }>,
+  ): Promise<IdempotentResult<T>> {
+    return this.db.transaction(async (tx): Promise<IdempotentResult<T>> => {
+      const [mine] = (await tx.query(
+        `with k as (
+           insert into idempotency_keys as k (tenant_id, key, body_hash) values ($1, $2, $3)
+           on conflict (tenant_id, key) do update
+             set body_hash = excluded.body_hash, status_code = null, answer = null, created_at = now()
+           where k.created_at < now() - interval '24 hours'
+           returning 1)
+         select 1 from k`,
+        [key.tenantId, key.key, key.bodyHash],
+      )) as unknown[];
+      if (!mine) {
+        const [row] = (await tx.query(
+          'select body_hash, status_code, answer from idempotency_keys where tenant_id = $1 and key = $2',
+          [key.tenantId, key.key],
+        )) as { body_hash: Buffer; status_code: number; answer: string }[];
+        if (!row || !row.body_hash.equals(key.bodyHash)) return { kind: 'conflict' };
+        return { kind: 'replayed', stored: { statusCode: row.status_code, answer: row.answer } };
+      }
+      const { value, stored } = await work(tx);
+      await tx.query('update idempotency_keys set status_code = $3, answer = $4 where tenant_id = $1 and key = $2', [
+        key.tenantId,
+        key.key,
+        stored.statusCode,
+        stored.answer,
+      ]);
+      return { kind: 'first', value };
+    });
+  }
+
+  /** Idempotency keys past their 24 hours go, some at a time. */
+  async forgetOldKeys(): Promise<void> {
+    await this.db.query(
+      `delete from idempotency_keys where (tenant_id, key) in
+         (select tenant_id, key from idempotency_keys where created_at < now() - interval '25 hours' limit 1000)`,
+    );
+  }
+
+  private async matchAll(
+    tx: EntityManager,
+    events: readonly { tenantId: string; type: string }[],
+  ): Promise<{ index: number; endpointId: string; url: string }[]> {
+    if (events.length === 0) return [];
+    return (await tx.query(
+      `select (v.ord - 1)::int as index, e.id as "endpointId", e.url
+         from unnest($1::text[], $2::text[]) with ordinality as v (tenant_id, subject, ord)
+         join endpoints e on e.tenant_id = v.tenant_id and e.deleted_at is null and e.status = 'active'
+                         and v.subject like any (e.event_likes)
+        order by v.ord, e.id`,
+      [events.map((e) => e.tenantId), events.map((e) => eventTypeSubject(e.type))],
+    )) as { index: number; endpointId: string; url: string }[];
+  }
+
+  private async insert(
+    tx: EntityManager,
+    events: readonly NewEvent[],
+    deliveries: readonly NewDelivery[],
+  ): Promise<Map<string, StoredEvent>> {
+    if (events.length === 0) return new Map();
+    const column = <T>(pick: (event: NewEvent) => T): T[] => events.map(pick);
+    const rows = (await tx.query(
+      `with v as (
+         insert into events (tenant_id, id, type, source, subject, api_version, data, created_at, body_hash)
+         select n.tenant_id, n.id, n.type, n.source, n.subject, n.api_version, n.data, coalesce(n.created_at, now()), n.body_hash
+           from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::bytea[])
+             as n (tenant_id, id, type, source, subject, api_version, data, created_at, body_hash)
+         on conflict (tenant_id, id) do nothing
+         returning tenant_id, id, created_at
+       ), d as (
+         insert into deliveries (id, tenant_id, event_id, endpoint_id, type, status, reason, next_attempt_at, sweep_after)
+         select n.id, v.tenant_id, v.id, n.endpoint_id, n.type, 'pending', 'published', now(), now() + interval '${dispatchGraceMs} ms'
+           from unnest($10::text[], $11::text[], $12::text[], $13::text[], $14::text[]) as n (id, tenant_id, event_id, endpoint_id, type)
+           join v on v.tenant_id = n.tenant_id and v.id = n.event_id
+       )
+       select tenant_id, id, created_at from v`,
+      [
+        column((e) => e.tenantId),
+        column((e) => e.id),
+        column((e) => e.type),
+        column((e) => e.source),
+        column((e) => e.subject),
+        column((e) => e.apiVersion),
+        column((e) => e.data),
+        column((e) => e.createdAt),
+        column((e) => e.bodyHash),
+        deliveries.map((d) => d.id),
+        deliveries.map((d) => d.tenantId),
+        deliveries.map((d) => d.eventId),
+        deliveries.map((d) => d.endpointId),
+        deliveries.map((d) => d.type),
+      ],
+    )) as { tenant_id: string; id: string; created_at: Date }[];
+    const createdAt = new Map(rows.map((row) => [keyOf({ tenantId: row.tenant_id, id: row.id }), row.created_at]));
+    return new Map(
+      events.flatMap((event) => {
+        const created = createdAt.get(keyOf(event));
+        return created ? [[keyOf(event), { ...event, createdAt: created }] as const] : [];
+      }),
+    );
+  }
+
+  private async findEarlier(tx: EntityManager, events: readonly NewEvent[]) {
+    type Earlier = { event: StoredEvent; bodyHash: Buffer; deliveries: NewDelivery[] };
+    if (events.length === 0) return new Map<string, Earlier>();
+    const rows = (await tx.query(
+      `select v.tenant_id, v.id, v.type, v.source, v.subject, v.api_version, v.created_at, v.body_hash,
+              coalesce((select json_agg(json_build_object('id', d.id, 'endpointId', d.endpoint_id, 'url', e.url) order by d.id)
+                 from deliveries d join endpoints e on e.id = d.endpoint_id
+                where d.tenant_id = v.tenant_id and d.event_id = v.id and d.created_at = v.accepted_at), '[]') as deliveries
+         from unnest($1::text[], $2::text[]) as n (tenant_id, id)
+         join events v on v.tenant_id = n.tenant_id and v.id = n.id`,
+      [events.map((e) => e.tenantId), events.map((e) => e.id)],
+    )) as EarlierRow[];
+    return new Map<string, Earlier>(
+      rows.map((row) => {
+        const event: StoredEvent = {
+          id: row.id,
+          tenantId: row.tenant_id,
+          type: row.type,
+          source: row.source,
+          subject: row.subject,
+          apiVersion: row.api_version,
+          createdAt: row.created_at,
+        };
+        const deliveries = row.deliveries.map((d) => ({
+          ...d,
+          tenantId: row.tenant_id,
+          eventId: row.id,
+          type: row.type,
+        }));
+        return [keyOf(event), { event, bodyHash: row.body_hash, deliveries }];
+      }),
+    );
+  }
+}
+
+interface EarlierRow {
+  tenant_id: string;
+  id: string;
+  type: string;
+  source: string | null;
+  subject: string | null;
+  api_version: string | null;
+  created_at: Date;
+  body_hash: Buffer;
+  deliveries: { id: string; endpointId: string; url: string }[];
+}
+
+const keyOf = (event: { tenantId: string; id: string }): string => `${event.tenantId}/${event.id}`;

@@ -1,0 +1,73 @@
+import type { DataSource } from 'typeorm';
+
+/** So many rows a statement: a lock is never held for long. */
+export const closingBatch = 5_000;
+
+export interface ClosedDelivery {
+  readonly id: string;
+  readonly status: 'cancelled' | 'failed' | 'held';
+}
+
+/**
+ * An endpoint that isn't active any more takes its waiting deliveries along: deleted → `cancelled`, disabled → `failed` with a
+ * letter, anything else → `held`. The endpoint's own row must have been changed and committed before.
+ */
+export class WaitingDeliveries {
+  constructor(
+    private readonly db: DataSource,
+    private readonly letterExpiryMs: number,
+  ) {}
+
+  /** All waiting deliveries of one endpoint, batch by batch; `told` hears of each batch. */
+  async closeAllOf(
+    endpointId: string,
+    told: (closed: readonly ClosedDelivery[]) => void = () => undefined,
+  ): Promise<number> {
+    for (let total = 0; ;) {
+      const closed = await this.close(
+        `select d.id from deliveries d where d.endpoint_id = $1 and d.status in ('pending', 'retrying', 'held')
+          order by d.id limit ${closingBatch}`,
+        endpointId,
+      );
+      if (closed.length > 0) told(closed);
+      total += closed.length;
+      if (closed.length < closingBatch) return total;
+    }
+  }
+
+  /** One delivery, if its endpoint isn't active; null when there was nothing to close. */
+  async closeOne(deliveryId: string): Promise<ClosedDelivery | null> {
+    const [closed] = await this.close('select $1::text as id', deliveryId);
+    return closed ?? null;
+  }
+
+  private async close(which: string, parameter: string): Promise<ClosedDelivery[]> {
+    return (await this.db.query(
+      `with chosen as materialized (${which}), d as (
+         update deliveries d set
+           status = case when e.deleted_at is not null then 'cancelled' when e.status = 'disabled' then 'failed' else 'held' end,
+           reason = case
+             when e.deleted_at is not null then 'endpoint_deleted'
+             when e.status = 'disabled' then case when e.status_reason = 'gone' then 'endpoint_gone' else 'endpoint_disabled' end
+             when e.status = 'paused' then 'endpoint_paused'
+             when e.status = 'expired' then 'endpoint_expired'
+             else 'endpoint_unverified' end,
+           next_attempt_at = null, sweep_after = null, wake_requested = false, updated_at = now()
+         from endpoints e
+        where e.id = d.endpoint_id and d.id in (select id from chosen)
+          and (e.deleted_at is not null or e.status <> 'active')
+          and (d.status in ('pending', 'retrying') or (d.status = 'held' and (e.deleted_at is not null or e.status = 'disabled')))
+       returning d.*
+       ), l as (
+         insert into dead_letters (delivery_id, round, tenant_id, event_id, endpoint_id, type, reason, attempts, last_status_code,
+                                   last_error, expires_at)
+         select id, round, tenant_id, event_id, endpoint_id, type, reason, attempt_count, last_status_code, last_error,
+                now() + $2 * interval '1 ms'
+           from d where status = 'failed'
+         on conflict (delivery_id, round) do nothing
+       )
+       select id, status from d`,
+      [parameter, this.letterExpiryMs],
+    )) as ClosedDelivery[];
+  }
+}

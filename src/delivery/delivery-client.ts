@@ -1,0 +1,250 @@
+import { performance } from 'node:perf_hooks';
+import type { AttemptErrorCode } from '../domain/closed-lists.js';
+import { judgeUrl, type AddressPolicy } from './address-policy.js';
+import { Connection, poolKey, type ConnectionOptions } from './connection.js';
+import { Deadline } from './deadline.js';
+import {
+  classifyError,
+  deadlineError,
+  errorCodeOf,
+  isConnectionEnd,
+  isLocalExhaustion,
+  statusError,
+  type AttemptError,
+} from './error-codes.js';
+import { exchange, type Ending } from './exchange.js';
+import type { OutboundRequest } from './outbound.js';
+import { AddressPinner } from './pinning.js';
+import { PinnedPools } from './pinned-pools.js';
+import { AnswerReader } from './read-answer.js';
+import { findHeaderFault } from './request-headers.js';
+import { CachingResolver, resolveBySystem, type Resolve } from './resolver.js';
+import { Slots } from './slots.js';
+
+export type { OutboundRequest } from './outbound.js';
+
+export interface OutboundAnswer {
+  readonly startedAt: Date;
+  /** The endpoint's time, in whole milliseconds: waiting in our own queue doesn't count. */
+  readonly durationMs: number;
+  /**
+   * Judge by this: a 2xx is delivered, even where `errorCode` says that the body didn't end in time or that the headers could
+   * not be read. Null when no status came.
+   */
+  readonly statusCode: number | null;
+  readonly errorCode: AttemptErrorCode | null;
+  /** Free of header values, bodies and anything that the endpoint wrote. */
+  readonly errorMessage: string | null;
+  readonly responseHeaders: readonly (readonly [string, string])[];
+  /** The bytes as they came: any bytes, compressed ones too. */
+  readonly responseBody: Buffer;
+  /** What is kept is not the whole answer. */
+  readonly responseTruncated: boolean;
+  readonly remoteAddress: string | null;
+  /** A pooled connection had ended under the first request, so it went out once more: the endpoint may have seen two. */
+  readonly resent: boolean;
+  /** A packet left this machine, or may have. */
+  readonly dialled: boolean;
+  /** Nothing was sent because this process has no room (connections, file descriptors) or is closing: says nothing about the endpoint. */
+  readonly noSlot?: true;
+}
+
+export interface DeliveryClientOptions extends AddressPolicy {
+  readonly resolve?: Resolve;
+  /** The time in milliseconds since 1970. */
+  readonly now?: () => number;
+  /** PEM certificates to trust beside Node's own list, for endpoints with a private authority. */
+  readonly extraCa?: readonly string[];
+  readonly maxConnectionsPerOrigin?: number;
+  readonly maxConnections?: number;
+  readonly maxIdleConnections?: number;
+  /** How long a connection is kept for the next request. */
+  readonly idleTimeoutMs?: number;
+  /** How long a request waits for a free connection before it is given back with `noSlot`. */
+  readonly slotWaitMs?: number;
+}
+
+interface Attempt {
+  readonly ending: Ending;
+  readonly answer: AnswerReader;
+  readonly connection: Connection;
+  readonly resent: boolean;
+}
+
+type Facts = Partial<Omit<OutboundAnswer, 'startedAt' | 'durationMs'>>;
+
+/** The door by which every call to an address that somebody else chose leaves this process. */
+export class DeliveryClient {
+  readonly #policy: AddressPolicy;
+  readonly #now: () => number;
+  readonly #connectionOptions: ConnectionOptions;
+  readonly #pinner: AddressPinner;
+  readonly #pools: PinnedPools;
+  readonly #slots: Slots;
+  readonly #inFlight = new Set<Promise<OutboundAnswer>>();
+  #closed = false;
+
+  constructor(options: DeliveryClientOptions) {
+    this.#policy = { allowHttp: options.allowHttp, allowedCidrs: options.allowedCidrs };
+    this.#now = options.now ?? Date.now;
+    this.#connectionOptions = {
+      policy: this.#policy,
+      idleTimeoutMs: Math.min(options.idleTimeoutMs ?? 4_000, 4_000),
+      extraCa: options.extraCa ?? [],
+    };
+    const resolver = new CachingResolver(options.resolve ?? resolveBySystem, this.#now);
+    this.#pinner = new AddressPinner(this.#policy, resolver, this.#now);
+    this.#pools = new PinnedPools(options.maxIdleConnections ?? 256);
+    this.#slots = new Slots({
+      perKey: options.maxConnectionsPerOrigin ?? 64,
+      total: options.maxConnections ?? 1_024,
+      waitMs: options.slotWaitMs ?? 2_000,
+    });
+  }
+
+  /** Sends one request and reads its answer. Never rejects: whatever happens is in the answer. */
+  async send(request: OutboundRequest): Promise<OutboundAnswer> {
+    const sending = this.#send(request).catch((error: unknown) => this.#refused(unexpected(error)));
+    this.#inFlight.add(sending);
+    try {
+      return await sending;
+    } finally {
+      this.#inFlight.delete(sending);
+    }
+  }
+
+  /** Lets the requests in flight end by their own deadlines, then closes all connections. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.all(this.#inFlight);
+    this.#pools.discardAll();
+  }
+
+  async #send(request: OutboundRequest): Promise<OutboundAnswer> {
+    if (this.#closed) return this.#refused(noRoom('this process is closing'), { noSlot: true });
+    const judgement = judgeUrl(request.url, this.#policy);
+    if (!judgement.ok) {
+      const errorCode = judgement.code === 'url_address' ? 'blocked_address' : 'config_invalid';
+      return this.#refused({ errorCode, errorMessage: judgement.message });
+    }
+    const fault = findFault(request);
+    if (fault !== null) return this.#refused({ errorCode: 'config_invalid', errorMessage: fault });
+
+    const release = await this.#slots.acquire(judgement.url.origin);
+    if (release === null) return this.#refused(noRoom('no connection came free'), { noSlot: true });
+    const startedAt = new Date(this.#now());
+    const startMs = performance.now();
+    const deadline = new Deadline(request.timeoutMs);
+    let facts: Facts;
+    try {
+      facts = await this.#call(judgement.url, request, deadline);
+    } finally {
+      deadline.clear();
+      release();
+    }
+    return complete(startedAt, Math.round(performance.now() - startMs), facts);
+  }
+
+  async #call(url: URL, request: OutboundRequest, deadline: Deadline): Promise<Facts> {
+    const pinned = await this.#pinner.pin(url, deadline, request.timeoutMs);
+    if (!pinned.ok) return pinned.error;
+    const attempt = await this.#attempt({ url, address: pinned.address }, request, deadline);
+    const { ending, answer, connection } = attempt;
+
+    if (ending.kind === 'complete') this.#pools.give(connection);
+    else connection.discard();
+    if (!connection.tcpConnected && connection.dialled) this.#pinner.avoid(url, pinned.address);
+    const outcome = outcomeOf(attempt, request.timeoutMs);
+    return {
+      ...outcome,
+      responseHeaders: answer.headers,
+      responseBody: answer.body,
+      remoteAddress: outcome.dialled ? pinned.address : null,
+      resent: attempt.resent,
+    };
+  }
+
+  async #attempt(
+    target: { readonly url: URL; readonly address: string },
+    request: OutboundRequest,
+    deadline: Deadline,
+  ): Promise<Attempt> {
+    const pooled = this.#pools.take(poolKey(target));
+    let resent = false;
+    if (pooled !== null) {
+      const answer = new AnswerReader();
+      const ending = await exchange(pooled, target.url, request, answer, deadline);
+      // The peer may close an idle connection just when a request is on its way: no fault of the endpoint's, so it is sent anew.
+      const closedUnderIt = ending.kind === 'error' && !pooled.head.sawBytes && isConnectionEnd(ending.error);
+      const neverWritten =
+        ending.kind === 'error' && !ending.written && errorCodeOf(ending.error) !== 'UND_ERR_INVALID_ARG';
+      if (!closedUnderIt && !neverWritten) return { ending, answer, connection: pooled, resent };
+      pooled.discard();
+      resent = ending.written;
+    }
+    const connection = new Connection(target, this.#connectionOptions, (ended) => {
+      if (this.#pools.forget(ended)) ended.discard();
+    });
+    const answer = new AnswerReader();
+    const ending = await exchange(connection, target.url, request, answer, deadline);
+    return { ending, answer, connection, resent };
+  }
+
+  #refused(error: AttemptError, more: Facts = {}): OutboundAnswer {
+    return complete(new Date(this.#now()), 0, { ...error, ...more });
+  }
+}
+
+function outcomeOf({ ending, answer, connection, resent }: Attempt, timeoutMs: number): Facts {
+  const dialled = connection.dialled || resent;
+  let error: AttemptError | null = null;
+  let statusCode = answer.statusCode;
+  if (ending.kind === 'deadline') {
+    error = deadlineError(ending.phase, timeoutMs);
+  } else if (ending.kind === 'error') {
+    if (!ending.written && !resent && isLocalExhaustion(ending.error))
+      return { ...noRoom(`out of resources (${errorCodeOf(ending.error)})`), dialled: false, noSlot: true };
+    error = classifyError(ending.error, ending.phase, connection.peerEnded);
+    // The answer's head broke a rule after its status had been read: the status still says what became of the delivery.
+    if (error.errorCode === 'protocol_error') statusCode ??= connection.head.statusCode;
+  }
+  if (statusCode !== null) error = statusError(statusCode) ?? error;
+  return {
+    statusCode,
+    errorCode: error?.errorCode ?? null,
+    errorMessage: error?.errorMessage ?? null,
+    responseTruncated: answer.truncated || (statusCode !== null && ending.kind !== 'complete'),
+    dialled,
+  };
+}
+
+function findFault({ headers, timeoutMs }: OutboundRequest): string | null {
+  // setTimeout turns what it can't hold into 1 ms.
+  if (!(timeoutMs > 0 && timeoutMs < 2 ** 31)) return 'the timeout is not a positive number of milliseconds';
+  return findHeaderFault(headers);
+}
+
+function noRoom(cause: string): AttemptError {
+  return { errorCode: 'timeout_connect', errorMessage: `not sent: ${cause}` };
+}
+
+function unexpected(error: unknown): AttemptError {
+  return { errorCode: 'protocol_error', errorMessage: `the request failed unexpectedly (${errorCodeOf(error)})` };
+}
+
+function complete(startedAt: Date, durationMs: number, facts: Facts): OutboundAnswer {
+  return {
+    startedAt,
+    durationMs,
+    statusCode: null,
+    errorCode: null,
+    errorMessage: null,
+    responseHeaders: [],
+    responseBody: Buffer.alloc(0),
+    responseTruncated: false,
+    remoteAddress: null,
+    resent: false,
+    dialled: false,
+    ...facts,
+  };
+}

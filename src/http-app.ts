@@ -1,0 +1,109 @@
+import 'reflect-metadata';
+import { Global, Module, type DynamicModule, type LoggerService } from '@nestjs/common';
+import { APP_GUARD, NestFactory } from '@nestjs/core';
+import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
+import type { Core } from './core.js';
+import { ApiKeyStore } from './database/api-key-store.js';
+import { DeliveryStore } from './database/delivery-store.js';
+import { EndpointStore } from './database/endpoint-store.js';
+import { EventStore } from './database/event-store.js';
+import { WaitingDeliveries } from './database/waiting-deliveries.js';
+import { AccessGuard } from './modules/access/access.guard.js';
+import { DeliveriesController } from './modules/deliveries/deliveries.controller.js';
+import { DeliveriesService } from './modules/deliveries/deliveries.service.js';
+import { EndpointsController } from './modules/endpoints/endpoints.controller.js';
+import { EndpointsService } from './modules/endpoints/endpoints.service.js';
+import { EventsController } from './modules/events/events.controller.js';
+import { EventsService } from './modules/events/events.service.js';
+import { HealthController, type Readiness } from './modules/health/health.controller.js';
+import { installBodyParsers } from './modules/body-parsers.js';
+import { ProblemFilter } from './modules/problems/problem.filter.js';
+import { validation } from './modules/problems/validation.js';
+import { addressPolicyToken, configToken, readinessToken } from './modules/tokens.js';
+import { SecretBox } from './security/secret-box.js';
+import type { Logger } from './telemetry/logger.js';
+import { TemporalAnnouncer } from './temporal/announcer.js';
+import { Dispatcher } from './temporal/dispatcher.js';
+import { version } from './version.js';
+
+/** Hands the core to Nest: plain objects, made once, outside of any container. */
+@Global()
+@Module({})
+class CoreModule {
+  static of(core: Core): DynamicModule {
+    const readiness: Readiness = {
+      database: () => core.databaseAnswers(),
+      temporal: () => core.temporal.isHealthy(),
+    };
+    const providers = [
+      { provide: ApiKeyStore, useValue: core.apiKeys },
+      { provide: DeliveryStore, useValue: core.deliveries },
+      { provide: EndpointStore, useValue: core.endpoints },
+      { provide: EventStore, useValue: core.events },
+      { provide: WaitingDeliveries, useValue: core.waiting },
+      { provide: SecretBox, useValue: core.secrets },
+      { provide: TemporalAnnouncer, useValue: core.announcer },
+      { provide: Dispatcher, useValue: core.dispatcher },
+      { provide: addressPolicyToken, useValue: core.addresses },
+      { provide: configToken, useValue: core.options.config },
+      { provide: readinessToken, useValue: readiness },
+    ];
+    return { module: CoreModule, providers, exports: providers };
+  }
+}
+
+@Module({
+  controllers: [EventsController, EndpointsController, DeliveriesController, HealthController],
+  providers: [EventsService, EndpointsService, DeliveriesService, { provide: APP_GUARD, useClass: AccessGuard }],
+})
+class ApiModule {
+  static of(core: Core): DynamicModule {
+    return { module: ApiModule, imports: [CoreModule.of(core)] };
+  }
+}
+
+/** The REST API over a started core. Not listening yet. */
+export async function createHttpApp(core: Core): Promise<NestFastifyApplication> {
+  const { config, log } = core.options;
+  const filter = new ProblemFilter(log);
+  const adapter = new FastifyAdapter({
+    bodyLimit: config.http.bodyLimitBytes,
+    forceCloseConnections: 'idle',
+    requestTimeout: 30_000,
+  });
+  installBodyParsers(adapter.getInstance(), config.http);
+  const app = await NestFactory.create<NestFastifyApplication>(ApiModule.of(core), adapter, {
+    bodyParser: false,
+    logger: nestLogger(log),
+    abortOnError: false,
+  });
+  app.useGlobalFilters(filter);
+  app.useGlobalPipes(validation);
+  const document = createOpenApi(app);
+  SwaggerModule.setup('docs', app, document, { jsonDocumentUrl: 'openapi.json', customSiteTitle: 'Posthorn API' });
+  await app.init();
+  // Faults before a route is reached (bodies, paths) leave in the same form.
+  adapter.getInstance().setErrorHandler((error, request, reply) => filter.answer(error, request, reply));
+  return app;
+}
+
+export function createOpenApi(app: NestFastifyApplication): OpenAPIObject {
+  const builder = new DocumentBuilder()
+    .setTitle('Posthorn')
+    .setDescription(
+      'Sends webhooks: durable, signed, retried for hours. Errors are problem details (RFC 9457) with a stable `code`.',
+    )
+    .setVersion(version)
+    .setLicense('Apache-2.0', 'https://www.apache.org/licenses/LICENSE-2.0')
+    .addBearerAuth({ type: 'http', scheme: 'bearer', description: 'An API key.' });
+  return SwaggerModule.createDocument(app, builder.build());
+}
+
+function nestLogger(log: Logger): LoggerService {
+  return {
+    log: (message) => log.debug({}, String(message)),
+    warn: (message) => log.warn({}, String(message)),
+    error: (message) => log.error({}, String(message)),
+  };
+}

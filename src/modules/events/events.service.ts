@@ -1,0 +1,187 @@
+import { createHash } from 'node:crypto';
+import { Inject, Injectable } from '@nestjs/common';
+import type { Config } from '../../config/config.js';
+import { EventStore, type NewEvent, type PublishResult, type StoredAnswer } from '../../database/event-store.js';
+import { idPrefixes } from '../../domain/ids.js';
+import { newId } from '../../security/new-id.js';
+import { Dispatcher } from '../../temporal/dispatcher.js';
+import { type Access, tenantOf } from '../access/access.js';
+import { Problem } from '../problems/problem.js';
+import { toProblem } from '../problems/to-problem.js';
+import { configToken } from '../tokens.js';
+import { type EventProblem, type EventResult, type PublishedEvent, readEvent, readEventBatch } from './event-body.js';
+import type { PublishQuery } from './events.dto.js';
+
+/** An answer whose bytes are fixed: a repeated request gets the very same ones. */
+export interface FixedAnswer extends StoredAnswer {
+  readonly replayed: boolean;
+}
+
+interface Outcome {
+  readonly answer: object;
+  readonly results: readonly PublishResult[];
+}
+
+@Injectable()
+export class EventsService {
+  constructor(
+    private readonly events: EventStore,
+    private readonly dispatcher: Dispatcher,
+    @Inject(configToken) private readonly config: Config,
+  ) {}
+
+  async publish(
+    access: Access,
+    body: Buffer,
+    query: PublishQuery,
+    idempotencyKey: string | undefined,
+  ): Promise<FixedAnswer> {
+    const read = readEvent(body);
+    if (!read.ok) throw eventProblem(read);
+    const tenantId = tenantOf(access, read.event.tenantId);
+    const { type } = read.event;
+    if (query.dry_run) {
+      const matches = await this.events.matches(tenantId, type);
+      const endpoints = matches.map(({ endpointId, url }) => ({ endpoint_id: endpointId, url }));
+      return {
+        statusCode: 200,
+        answer: JSON.stringify({ dry_run: true, type, tenant_id: tenantId, endpoints }),
+        replayed: false,
+      };
+    }
+    const event = toNewEvent(read.event, tenantId);
+    return this.store(tenantId, body, idempotencyKey, async (publish) => {
+      const results = await publish([event]);
+      const [result] = results;
+      if (!result) throw new Error('the event got no result');
+      return { answer: eventAnswer(result), results };
+    });
+  }
+
+  async publishBatch(access: Access, body: Buffer, idempotencyKey: string | undefined): Promise<FixedAnswer> {
+    const { batchLimitEvents: maxEvents, bodyLimitBytes: maxEventBytes } = this.config.http;
+    const read = readEventBatch(body, { maxEvents, maxEventBytes });
+    if (!read.ok) throw eventProblem(read);
+    const items = read.items.map((item) => judgeItem(access, item));
+    const valid = items.filter((item): item is NewEvent => !(item instanceof Problem));
+    return this.store(tenantOf(access, null), body, idempotencyKey, async (publish) => {
+      const results = await publish(valid);
+      const rest = [...results];
+      const data = items.map((item, index) => itemAnswer(index, item instanceof Problem ? item : rest.shift()));
+      const accepted = data.filter(({ status }) => status === 202).length;
+      return { answer: { accepted, rejected: data.length - accepted, data }, results };
+    });
+  }
+
+  /** Stores, once per idempotency key, and hands what was committed to the dispatcher. */
+  private async store(
+    tenantId: string,
+    body: Buffer,
+    idempotencyKey: string | undefined,
+    work: (publish: (events: readonly NewEvent[]) => Promise<PublishResult[]>) => Promise<Outcome>,
+  ): Promise<FixedAnswer> {
+    if (idempotencyKey === undefined) {
+      const { answer, results } = await work((events) => this.events.publish(events));
+      this.dispatch(results);
+      return { statusCode: 202, answer: JSON.stringify(answer), replayed: false };
+    }
+    const key = { tenantId, key: checkedKey(idempotencyKey), bodyHash: createHash('sha256').update(body).digest() };
+    const result = await this.events.once(key, async (tx) => {
+      const { answer, results } = await work((events) => this.events.publish(events, tx));
+      const stored: StoredAnswer = { statusCode: 202, answer: JSON.stringify(answer) };
+      return { value: { results, stored }, stored };
+    });
+    switch (result.kind) {
+      case 'first':
+        this.dispatch(result.value.results);
+        return { ...result.value.stored, replayed: false };
+      case 'replayed':
+        return { ...result.stored, replayed: true };
+      case 'conflict':
+        throw new Problem(
+          409,
+          'idempotency_conflict',
+          'This key came with another body within 24 hours: use a new key for a new request',
+          {
+            field: 'Idempotency-Key',
+          },
+        );
+    }
+  }
+
+  private dispatch(results: readonly PublishResult[]): void {
+    for (const result of results) {
+      if (result.kind !== 'accepted') continue;
+      for (const delivery of result.deliveries) this.dispatcher.submit({ kind: 'start', delivery });
+    }
+  }
+}
+
+function checkedKey(text: string): string {
+  if (/^[\x20-\x7e]{1,255}$/.test(text)) return text;
+  throw new Problem(422, 'invalid_idempotency_key', 'Idempotency-Key is 1 – 255 printable ASCII characters', {
+    field: 'Idempotency-Key',
+  });
+}
+
+function judgeItem(access: Access, item: EventResult): NewEvent | Problem {
+  if (!item.ok) return eventProblem(item);
+  try {
+    return toNewEvent(item.event, tenantOf(access, item.event.tenantId));
+  } catch (error) {
+    const problem = toProblem(error);
+    if (problem) return problem;
+    throw error;
+  }
+}
+
+function toNewEvent(event: PublishedEvent, tenantId: string): NewEvent {
+  return { ...event, id: event.id ?? newId(idPrefixes.event), tenantId };
+}
+
+function eventProblem({ status, code, field, detail }: EventProblem): Problem {
+  return new Problem(status, code, detail, { field });
+}
+
+function eventAnswer(result: PublishResult): object {
+  if (result.kind === 'id_conflict') {
+    throw new Problem(
+      409,
+      'event_id_conflict',
+      `Another event has the id '${result.id}': an event never changes, so give this one its own id`,
+      {
+        field: 'id',
+      },
+    );
+  }
+  const { event, deliveries } = result;
+  return {
+    id: event.id,
+    type: event.type,
+    created_at: event.createdAt.toISOString(),
+    source: event.source,
+    subject: event.subject,
+    api_version: event.apiVersion,
+    tenant_id: event.tenantId,
+    // As the first answer said: what became of them is told by the deliveries themselves.
+    deliveries: deliveries.map(({ id, endpointId }) => ({ id, endpoint_id: endpointId, status: 'pending' })),
+  };
+}
+
+interface ItemAnswer {
+  readonly index: number;
+  readonly status: number;
+  readonly event?: object;
+  readonly error?: object;
+}
+
+function itemAnswer(index: number, item: Problem | PublishResult | undefined): ItemAnswer {
+  if (item === undefined) throw new Error('an event of the batch got no result');
+  if (item instanceof Problem) return { index, status: item.status, error: item };
+  try {
+    return { index, status: 202, event: eventAnswer(item) };
+  } catch (error) {
+    if (error instanceof Problem) return { index, status: error.status, error };
+    throw error;
+  }
+}

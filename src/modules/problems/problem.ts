@@ -1,0 +1,65 @@
+/** Every stable `code` of the API's problem details; docs/reference/errors.md has a row for each. */
+export const problemTitles = {
+  malformed_json: 'The body is not JSON',
+  invalid_encoding: 'The body is not UTF-8',
+  too_deep: 'The body is nested too deeply',
+  too_large: 'The body is too large',
+  too_many_events: 'The batch has too many events',
+  missing_field: 'A field is missing',
+  invalid_field: 'A field is not valid',
+  unknown_field: 'A field is not known',
+  duplicate_field: 'A field is there twice',
+  invalid_url: 'The URL can not be delivered to',
+  invalid_idempotency_key: 'The Idempotency-Key is not valid',
+  idempotency_conflict: 'The Idempotency-Key was used for another request',
+  event_id_conflict: 'The event id was used for another event',
+  unsupported_media_type: 'The Content-Type is not supported',
+  unauthorized: 'The API key is missing or wrong',
+  tenant_forbidden: 'The API key belongs to another tenant',
+  not_found: 'There is no such thing',
+  method_not_allowed: 'The method is not allowed here',
+  delivery_closed: 'The delivery is closed',
+  endpoint_unavailable: 'The endpoint takes no deliveries',
+  invalid_request: 'The request is not valid HTTP',
+  database_unavailable: 'The database is away',
+  internal_error: 'Something broke on our side',
+} as const;
+
+export type ProblemCode = keyof typeof problemTitles;
+
+export interface ProblemOptions {
+  /** The field, header or parameter that is wrong. */
+  readonly field?: string | null;
+  /** Further faults of the same request. */
+  readonly errors?: readonly { readonly field: string | null; readonly detail: string }[];
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** An answer in problem details (RFC 9457): a stable code, the field, and what would be right. */
+export class Problem extends Error {
+  override readonly name = 'Problem';
+  constructor(
+    readonly status: number,
+    readonly code: ProblemCode,
+    readonly detail: string,
+    readonly options: ProblemOptions = {},
+  ) {
+    super(detail);
+  }
+
+  toJSON(): object {
+    const { field, errors } = this.options;
+    return {
+      type: `urn:posthorn:problem:${this.code}`,
+      title: problemTitles[this.code],
+      status: this.status,
+      code: this.code,
+      detail: this.detail,
+      ...(field === undefined || field === null ? {} : { field }),
+      ...(errors === undefined || errors.length < 2 ? {} : { errors }),
+    };
+  }
+}
+
+export const notFound = (what: string, id: string): Problem =>
+  new Problem(404, 'not_found', `There is no ${what} '${id}'`);

@@ -1,0 +1,138 @@
+import { relative } from 'node:path';
+import { startSampleReceiver } from '../examples/receivers/node/receiver.js';
+import { ensureServiceKey } from './api-keys.js';
+import { ensureSampleEndpoint } from './embedded/sample-endpoint.js';
+import { welcome } from './embedded/welcome.js';
+import { loadConfig } from './config/config.js';
+import { Core } from './core.js';
+import { cacheDirectory } from './embedded/cache-dir.js';
+import { endStaleChildren } from './embedded/child-process.js';
+import { ensureDataDir } from './embedded/data-dir.js';
+import { lockDataDir } from './embedded/data-dir-lock.js';
+import { apiKeyFile, embeddedKeyRing, writePrivate } from './embedded/data-dir-secrets.js';
+import { startEmbeddedPostgres } from './embedded/embedded-postgres.js';
+import { startEmbeddedTemporal } from './embedded/embedded-temporal.js';
+import { embeddedPortWishes } from './embedded/port-wishes.js';
+import { checkPorts } from './embedded/ports.js';
+import { createProgress, withProgress } from './embedded/progress.js';
+import { Supervisor } from './embedded/supervisor.js';
+import { findTemporalCli } from './embedded/temporal-cli.js';
+import { createHttpApp } from './http-app.js';
+import { onStopSignal, runEntry } from './process.js';
+import { createLogger } from './telemetry/logger.js';
+import { installRuntime } from './temporal/worker-host.js';
+import { WorkerProcess } from './worker-process.js';
+
+/** Everything in one process, with embedded engines where none are configured: `npm start`. */
+await runEntry(async () => {
+  const config = loadConfig('standalone');
+  const log = createLogger(config.logLevel);
+  const progress = createProgress(process.stderr);
+  const stopped = onStopSignal(log);
+  installRuntime(log);
+
+  const dataDir = ensureDataDir(config.dataDir);
+  const lock = lockDataDir(dataDir);
+  /** What has been started, in order; it is stopped in the opposite one. */
+  const stops: (() => Promise<unknown> | void)[] = [() => lock.release()];
+  const start = async (): Promise<string> => {
+    await endStaleChildren(dataDir);
+    await checkPorts(embeddedPortWishes(config));
+
+    const postgres =
+      config.database.url === null
+        ? await Supervisor.start(
+            'Postgres',
+            () => startEmbeddedPostgres({ dataDir, port: config.database.embeddedPort, progress }),
+            log,
+          )
+        : null;
+    if (postgres) stops.push(() => postgres.stop());
+
+    let temporal: Supervisor<Awaited<ReturnType<typeof startEmbeddedTemporal>>> | null = null;
+    let cli = 'temporal';
+    if (config.temporal.address === null) {
+      cli = await findTemporalCli({
+        cliPath: config.temporal.cliPath,
+        cacheDir: cacheDirectory(process.env, dataDir),
+        progress,
+      });
+      const { embeddedPort: port, embeddedUiPort: uiPort, namespace } = config.temporal;
+      temporal = await Supervisor.start(
+        'Temporal',
+        () => startEmbeddedTemporal({ cli, dataDir, port, uiPort, namespace, progress }),
+        log,
+      );
+      const started = temporal;
+      stops.push(() => started.stop());
+    }
+
+    const core = new Core({
+      config,
+      databaseUrl: config.database.url ?? postgres!.current.url,
+      temporalAddress: config.temporal.address ?? temporal!.current.address,
+      keyRing: config.encryptionKeys ?? embeddedKeyRing(dataDir),
+      connection: 'native',
+      log,
+    });
+    await core.start();
+    stops.push(() => core.close());
+    const generatedKey = await ensureServiceKey(core, config.bootstrapApiKey);
+    const key = generatedKey ?? config.bootstrapApiKey;
+    if (key) writePrivate(apiKeyFile(dataDir), key);
+
+    const worker = new WorkerProcess(core);
+    stops.push(() => worker.stop());
+    const polling = worker.start();
+    // With an own cluster that is away the API starts all the same.
+    if (temporal) await withProgress(progress, 'Starting the workers', () => polling);
+    void polling.then(() => worker.failed).catch((error: unknown) => fatal(error));
+
+    core.sweeper.start();
+    stops.push(() => core.stopStarting());
+    const app = await createHttpApp(core);
+    await app.listen({ host: config.http.host, port: config.http.port });
+    stops.push(() => app.close());
+
+    let receiverUrl: string | null = null;
+    if (config.sampleReceiver.enabled) {
+      const secret = await ensureSampleEndpoint(core, config.sampleReceiver.port);
+      const receiver = await startSampleReceiver({
+        port: config.sampleReceiver.port,
+        host: '127.0.0.1',
+        secret,
+        log: (line) => log.info({}, `sample receiver: ${line}`),
+      });
+      receiverUrl = receiver.url;
+      stops.push(() => receiver.stop());
+    }
+    return welcome({
+      apiUrl: `http://127.0.0.1:${config.http.port}`,
+      uiUrl: temporal?.current.uiUrl ?? config.temporal.uiUrl,
+      receiverUrl,
+      apiKey: generatedKey,
+      apiKeyFile: relative(process.cwd(), apiKeyFile(dataDir)) || apiKeyFile(dataDir),
+      temporalCli: cli,
+      temporalAddress: config.temporal.address ?? temporal!.current.address,
+      namespace: config.temporal.namespace,
+      dataDir: relative(process.cwd(), dataDir) || dataDir,
+      allowHttp: config.delivery.allowHttp,
+    });
+  };
+
+  let fail: (error: unknown) => void = () => undefined;
+  const failed = new Promise<never>((_, reject) => (fail = reject));
+  const fatal = (error: unknown): void => fail(error);
+  try {
+    const text = await Promise.race([start(), stopped.then(() => null), failed]);
+    if (text !== null) {
+      process.stdout.write(text);
+      await Promise.race([stopped, failed]);
+    }
+  } finally {
+    const line = progress.start('Stopping: what is in flight finishes first; Ctrl-C again ends at once');
+    for (const stop of stops.reverse())
+      await Promise.resolve(stop()).catch((error: unknown) => log.warn({ err: error }, 'not stopped cleanly'));
+    line.done();
+  }
+});

@@ -1,0 +1,54 @@
+import type { Announcer } from '../../activities/ports.js';
+import type { ClosedDelivery } from '../database/waiting-deliveries.js';
+import { pause } from '../pause.js';
+import type { Logger } from '../telemetry/logger.js';
+import type { TemporalGateway } from './gateway.js';
+
+const tellTimeoutMs = 2_000;
+/** One workflow takes a few hundred signals a second: telling must not hurt what else goes on. */
+const tellsPerSecond = 100;
+const queueLimit = 10_000;
+
+/** Tells Temporal after a commit. What is lost is found by the sweeper, or by the workflows when their timers fire. */
+export class TemporalAnnouncer implements Announcer {
+  private readonly queue: ClosedDelivery[] = [];
+  private telling: Promise<void> | null = null;
+  private readonly abort = new AbortController();
+
+  constructor(
+    private readonly gateway: TemporalGateway,
+    private readonly log: Logger,
+  ) {}
+
+  async letterAdded(endpointId: string): Promise<void> {
+    const late = new AbortController();
+    const told = this.gateway.letterAdded(endpointId).catch((error: unknown) => {
+      this.log.debug({ endpoint_id: endpointId, err: error }, 'the dead-letter queue was not told; the sweeper will');
+    });
+    await Promise.race([told, pause(tellTimeoutMs, late.signal)]);
+    late.abort();
+  }
+
+  deliveriesClosed(closed: readonly ClosedDelivery[]): void {
+    this.queue.push(...closed.slice(0, Math.max(0, queueLimit - this.queue.length)));
+    this.telling ??= this.tellAll().finally(() => (this.telling = null));
+  }
+
+  async stop(): Promise<void> {
+    this.abort.abort();
+    await this.telling;
+  }
+
+  private async tellAll(): Promise<void> {
+    for (let next = this.queue.shift(); next && !this.abort.signal.aborted; next = this.queue.shift()) {
+      try {
+        await (next.status === 'cancelled' ? this.gateway.cancel(next.id) : this.gateway.retryNow(next.id));
+      } catch (error) {
+        this.log.debug({ waiting: this.queue.length, err: error }, 'workflows were not told; their timers will');
+        this.queue.length = 0;
+        return;
+      }
+      await pause(1_000 / tellsPerSecond, this.abort.signal);
+    }
+  }
+}

@@ -1,0 +1,99 @@
+import type { Logger } from '../telemetry/logger.js';
+import type { DeliveryStart, TemporalGateway } from './gateway.js';
+
+/** More than this is the sweeper's. */
+export const dispatchQueueLimit = 1_000;
+const concurrency = 32;
+const breakerFailures = 3;
+const breakerPauseMs = 1_000;
+
+export type DispatchJob =
+  | { readonly kind: 'start'; readonly delivery: DeliveryStart }
+  | { readonly kind: 'redeliver'; readonly delivery: DeliveryStart; readonly round: number }
+  | { readonly kind: 'cancel'; readonly deliveryId: string };
+
+/**
+ * Hands committed deliveries to Temporal, outside of any request: a start takes seconds to fail where Temporal is away.
+ * What doesn't fit, fails, or is lost with the process is found by the sweeper.
+ */
+export class Dispatcher {
+  private readonly queue: DispatchJob[] = [];
+  private active = 0;
+  private failures = 0;
+  private openUntil = 0;
+  private stopped = false;
+  private idle: (() => void)[] = [];
+
+  constructor(
+    private readonly gateway: TemporalGateway,
+    private readonly onWoken: (deliveryId: string, round: number) => Promise<void>,
+    private readonly log: Logger,
+    private readonly now: () => number = Date.now,
+  ) {}
+
+  /** Never waits and never fails. False when the job was left to the sweeper. */
+  submit(job: DispatchJob): boolean {
+    if (this.stopped || this.queue.length >= dispatchQueueLimit || this.now() < this.openUntil) return false;
+    this.queue.push(job);
+    this.pump();
+    return true;
+  }
+
+  /** Jobs that wait or are at work. */
+  get backlog(): number {
+    return this.queue.length + this.active;
+  }
+
+  /** Finishes what is at work; what still waits is the sweeper's, after the next start. */
+  async stop(): Promise<void> {
+    this.stopped = true;
+    this.queue.length = 0;
+    if (this.active > 0) await new Promise<void>((resolve) => this.idle.push(resolve));
+  }
+
+  private pump(): void {
+    while (this.active < concurrency) {
+      const job = this.queue.shift();
+      if (!job) return;
+      this.active += 1;
+      void this.work(job).finally(() => {
+        this.active -= 1;
+        if (this.active === 0 && this.queue.length === 0) for (const resolve of this.idle.splice(0)) resolve();
+        this.pump();
+      });
+    }
+  }
+
+  private async work(job: DispatchJob): Promise<void> {
+    try {
+      if (this.now() < this.openUntil) return;
+      await this.hand(job);
+      this.failures = 0;
+    } catch (error) {
+      this.failures += 1;
+      if (this.failures < breakerFailures) return;
+      if (this.now() >= this.openUntil)
+        this.log.warn(
+          { err: error, waiting: this.queue.length },
+          'Temporal is away: deliveries are left to the sweeper',
+        );
+      this.openUntil = this.now() + breakerPauseMs;
+      this.queue.length = 0;
+    }
+  }
+
+  private async hand(job: DispatchJob): Promise<void> {
+    switch (job.kind) {
+      case 'start':
+        await this.gateway.startDelivery(job.delivery, 'dispatcher', 'first');
+        return;
+      case 'redeliver':
+        await this.gateway.redeliver(job.delivery);
+        await this.onWoken(job.delivery.id, job.round);
+        return;
+      case 'cancel':
+        await this.gateway.cancel(job.deliveryId);
+        return;
+    }
+  }
+}

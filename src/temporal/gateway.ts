@@ -1,0 +1,201 @@
+import {
+  type Client,
+  WorkflowExecutionAlreadyStartedError,
+  WorkflowNotFoundError,
+  isGrpcServiceError,
+} from '@temporalio/client';
+import { defineSearchAttributeKey, TypedSearchAttributes } from '@temporalio/common';
+import { deadLetterQueueSignals } from '../../workflows/contracts/dead-letter-queue.js';
+import { deliverSignals } from '../../workflows/contracts/deliver.js';
+import {
+  deadLetterQueueWorkflowId,
+  deliverWorkflowId,
+  searchAttributes,
+  type StartedBy,
+  startedByMemo,
+  taskQueues,
+  workflowTypes,
+} from '../../workflows/contracts/names.js';
+import type { Logger } from '../telemetry/logger.js';
+import type { TemporalConnection } from './connection.js';
+import { registerSearchAttributes } from './search-attributes.js';
+
+/** What the start of a delivery's workflow needs; all of it comes from the row. */
+export interface DeliveryStart {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly endpointId: string;
+  readonly eventId: string;
+  readonly type: string;
+  readonly url?: string | undefined;
+}
+
+export type RunState = 'running' | 'closed' | 'terminated' | 'not_found';
+export type StartResult = 'started' | 'already_there';
+
+/** Temporal isn't connected yet. */
+export class TemporalAwayError extends Error {
+  override readonly name = 'TemporalAwayError';
+  constructor() {
+    super('Temporal is not connected');
+  }
+}
+
+export interface GatewayOptions {
+  readonly workflowTaskTimeoutMs?: number | undefined;
+  readonly alertWindowMs: number;
+}
+
+const attributeKeys = {
+  tenantId: defineSearchAttributeKey(searchAttributes.tenantId, 'KEYWORD'),
+  endpointId: defineSearchAttributeKey(searchAttributes.endpointId, 'KEYWORD'),
+  eventType: defineSearchAttributeKey(searchAttributes.eventType, 'KEYWORD'),
+  eventId: defineSearchAttributeKey(searchAttributes.eventId, 'KEYWORD'),
+};
+
+/** The one place from which the rest of the code starts, signals and describes workflows. */
+export class TemporalGateway {
+  constructor(
+    private readonly connection: TemporalConnection,
+    private readonly log: Logger,
+    private readonly options: GatewayOptions,
+  ) {}
+
+  /**
+   * Starts a delivery's workflow, never a second one beside it. `first`: only where there never was one (dispatcher, sweeper).
+   * `again`: where the last one is closed although the row is open.
+   */
+  async startDelivery(delivery: DeliveryStart, by: StartedBy, which: 'first' | 'again'): Promise<StartResult> {
+    const start = (attributes: boolean): Promise<unknown> =>
+      this.client.workflow.start(workflowTypes.deliver, {
+        ...this.deliverOptions(delivery, by, attributes),
+        workflowIdReusePolicy: which === 'first' ? 'REJECT_DUPLICATE' : 'ALLOW_DUPLICATE',
+        workflowIdConflictPolicy: 'FAIL',
+        requestEagerStart: this.connection.startsEagerly,
+      });
+    try {
+      await this.withAttributes(start);
+      return 'started';
+    } catch (error) {
+      if (error instanceof WorkflowExecutionAlreadyStartedError) return 'already_there';
+      throw error;
+    }
+  }
+
+  /** Wakes the delivery's workflow, or starts it: the row says already what it is to do. */
+  async redeliver(delivery: DeliveryStart): Promise<void> {
+    await this.withAttributes((attributes) =>
+      this.client.workflow.signalWithStart(workflowTypes.deliver, {
+        ...this.deliverOptions(delivery, 'redelivery', attributes),
+        signal: deliverSignals.retryNow,
+        signalArgs: [],
+      }),
+    );
+  }
+
+  /** Wakes a running workflow; false when none runs. */
+  async retryNow(deliveryId: string): Promise<boolean> {
+    return this.unlessGone(() =>
+      this.client.workflow.getHandle(deliverWorkflowId(deliveryId)).signal(deliverSignals.retryNow),
+    );
+  }
+
+  /** Requests the cancellation of a delivery's workflow; false when none runs. */
+  async cancel(deliveryId: string): Promise<boolean> {
+    return this.unlessGone(() => this.client.workflow.getHandle(deliverWorkflowId(deliveryId)).cancel());
+  }
+
+  /** By id, never by a visibility list, which lags. */
+  async describe(deliveryId: string): Promise<RunState> {
+    try {
+      const { status } = await this.client.workflow.getHandle(deliverWorkflowId(deliveryId)).describe();
+      if (status.name === 'RUNNING') return 'running';
+      return status.name === 'TERMINATED' ? 'terminated' : 'closed';
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) return 'not_found';
+      throw error;
+    }
+  }
+
+  /** Tells the endpoint's dead-letter queue that there are letters. */
+  async letterAdded(endpointId: string): Promise<void> {
+    await this.client.workflow.signalWithStart(workflowTypes.deadLetterQueue, {
+      workflowId: deadLetterQueueWorkflowId(endpointId),
+      taskQueue: taskQueues.control,
+      args: [{ endpointId, windowMs: this.options.alertWindowMs }],
+      staticSummary: `dead letters of ${endpointId}`,
+      signal: deadLetterQueueSignals.letterAdded,
+      signalArgs: [],
+    });
+  }
+
+  private deliverOptions(delivery: DeliveryStart, by: StartedBy, attributes: boolean) {
+    return {
+      workflowId: deliverWorkflowId(delivery.id),
+      taskQueue: taskQueues.deliver,
+      args: [{ deliveryId: delivery.id }],
+      memo: { [startedByMemo]: by },
+      staticSummary: delivery.url ? `${delivery.type} → ${hostOf(delivery.url)}` : delivery.type,
+      ...(this.options.workflowTaskTimeoutMs === undefined
+        ? {}
+        : { workflowTaskTimeout: this.options.workflowTaskTimeoutMs }),
+      ...(attributes
+        ? {
+            typedSearchAttributes: new TypedSearchAttributes([
+              { key: attributeKeys.tenantId, value: delivery.tenantId },
+              { key: attributeKeys.endpointId, value: delivery.endpointId },
+              { key: attributeKeys.eventType, value: delivery.type },
+              { key: attributeKeys.eventId, value: delivery.eventId },
+            ]),
+          }
+        : {}),
+    };
+  }
+
+  /** A start refused for an unknown attribute registers them and tries once more, then starts without: labels are not worth a delivery. */
+  private async withAttributes(start: (attributes: boolean) => Promise<unknown>): Promise<void> {
+    try {
+      await start(true);
+      return;
+    } catch (error) {
+      if (!isInvalidArgument(error)) throw error;
+      this.log.warn({ err: error }, 'a start was refused: registering the search attributes and trying once more');
+    }
+    await registerSearchAttributes(this.client, this.connection.namespace, this.log).catch((error: unknown) =>
+      this.log.warn({ err: error }, 'search attributes could not be registered'),
+    );
+    try {
+      await start(true);
+    } catch (error) {
+      if (!isInvalidArgument(error)) throw error;
+      await start(false);
+    }
+  }
+
+  private async unlessGone(call: () => Promise<unknown>): Promise<boolean> {
+    try {
+      await call();
+      return true;
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) return false;
+      throw error;
+    }
+  }
+
+  private get client(): Client {
+    const { client } = this.connection;
+    if (!client) throw new TemporalAwayError();
+    return client;
+  }
+}
+
+const invalidArgument = 3;
+
+function isInvalidArgument(error: unknown): boolean {
+  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+  return isGrpcServiceError(cause) && Number(cause.code) === invalidArgument;
+}
+
+function hostOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).host : url;
+}

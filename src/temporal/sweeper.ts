@@ -1,0 +1,126 @@
+import type { OverdueDelivery, SweepStore } from '../database/sweep-store.js';
+import type { WaitingDeliveries } from '../database/waiting-deliveries.js';
+import { isTerminal } from '../domain/closed-lists.js';
+import { pause } from '../pause.js';
+import type { Logger } from '../telemetry/logger.js';
+import type { TemporalGateway } from './gateway.js';
+
+const sweepEveryMs = 1_000;
+const concurrency = 16;
+/** Letters are announced by their activity at once; this late a signal must have been lost. */
+const letterGraceMs = 15_000;
+const housekeepingEveryMs = 60_000;
+
+export interface SweeperDependencies {
+  readonly store: SweepStore;
+  readonly waiting: WaitingDeliveries;
+  readonly gateway: TemporalGateway;
+  readonly housekeeping: () => Promise<void>;
+  readonly log: Logger;
+}
+
+/** What a sweep met, for logs, metrics and tests. */
+export interface SweepReport {
+  readonly overdue: number;
+  readonly started: number;
+  readonly closed: number;
+}
+
+/** Finds what dispatching lost: open rows that nobody works on. Runs in every process, sweeps in one at a time. */
+export class Sweeper {
+  private readonly abort = new AbortController();
+  private loop: Promise<void> = Promise.resolve();
+  private away = false;
+  private lastHousekeeping = 0;
+
+  constructor(private readonly deps: SweeperDependencies) {}
+
+  start(): void {
+    this.loop = this.run();
+  }
+
+  async stop(): Promise<void> {
+    this.abort.abort();
+    await this.loop;
+  }
+
+  private async run(): Promise<void> {
+    const { signal } = this.abort;
+    while (!signal.aborted) {
+      try {
+        await this.deps.store.exclusively(async () => void (await this.sweepOnce()));
+        if (this.away) this.deps.log.info({}, 'sweeping again');
+        this.away = false;
+      } catch (error) {
+        // Said once an outage, not once a second.
+        if (!this.away) this.deps.log.warn({ err: error }, 'sweeping has to wait: Postgres or Temporal is away');
+        this.away = true;
+      }
+      await pause(sweepEveryMs, signal);
+    }
+  }
+
+  async sweepOnce(): Promise<SweepReport> {
+    const { store, waiting, gateway } = this.deps;
+    for (const endpointId of await store.endpointsToSettle()) {
+      await waiting.closeAllOf(endpointId);
+    }
+    await store.releaseHeld();
+    const report = await this.sweepDeliveries(await store.overdue());
+    for (const endpointId of await store.endpointsWithUnannouncedLetters(letterGraceMs))
+      await gateway.letterAdded(endpointId);
+    if (Date.now() - this.lastHousekeeping > housekeepingEveryMs) {
+      this.lastHousekeeping = Date.now();
+      await this.deps.housekeeping();
+    }
+    return report;
+  }
+
+  private async sweepDeliveries(overdue: readonly OverdueDelivery[]): Promise<SweepReport> {
+    const later: string[] = [];
+    const report = { overdue: overdue.length, started: 0, closed: 0 };
+    const queue = [...overdue];
+    const work = async (): Promise<void> => {
+      for (let row = queue.shift(); row && !this.abort.signal.aborted; row = queue.shift()) {
+        const done = await this.sweepOne(row);
+        if (done === 'closed') report.closed += 1;
+        else later.push(row.id);
+        if (done === 'started') report.started += 1;
+      }
+    };
+    // Where Temporal is away the first failure ends the sweep; what was done until then is remembered.
+    const results = await Promise.allSettled(Array.from({ length: Math.min(concurrency, overdue.length) }, work));
+    await this.deps.store.lookAgainLater(later);
+    const failed = results.find((result) => result.status === 'rejected');
+    if (failed) throw failed.reason;
+    return report;
+  }
+
+  /** Each step is safe against whatever happened since the one before: a start by machine never redelivers. */
+  private async sweepOne(row: OverdueDelivery): Promise<'left' | 'started' | 'closed'> {
+    const { gateway, store } = this.deps;
+    switch (await gateway.describe(row.id)) {
+      case 'running':
+        if (row.wakeRequested && (await gateway.retryNow(row.id))) await store.woken(row.id, row.round);
+        return 'left';
+      case 'not_found':
+        return (await gateway.startDelivery(row, 'sweeper', 'first')) === 'started' ? 'started' : 'left';
+      case 'closed':
+        return this.restart(row, false);
+      case 'terminated':
+        return this.restart(row, true);
+    }
+  }
+
+  /** A workflow records before it closes: so the row is read again, after the workflow was seen closed. */
+  private async restart(row: OverdueDelivery, byHand: boolean): Promise<'left' | 'started' | 'closed'> {
+    const { gateway, store } = this.deps;
+    const now = await store.statusOf(row.id);
+    if (!now || isTerminal(now.status) || now.status === 'held') return 'closed';
+    if (byHand && !now.wakeRequested) {
+      await store.closeTerminated(row.id, now.round);
+      return 'closed';
+    }
+    return (await gateway.startDelivery(row, 'sweeper', 'again')) === 'started' ? 'started' : 'left';
+  }
+}

@@ -1,0 +1,96 @@
+import { DefaultLogger, Runtime, Worker, type NativeConnection } from '@temporalio/worker';
+import { fileURLToPath } from 'node:url';
+import type { ActivityFamilies } from '../../activities/index.js';
+import { taskQueues } from '../../workflows/contracts/names.js';
+import type { Logger } from '../telemetry/logger.js';
+
+/** Made by the build; a missing bundle is an error, never a reason to bundle at run time. */
+export const defaultBundlePath = fileURLToPath(new URL('../../workflow-bundle.js', import.meta.url));
+
+export interface WorkerHostOptions {
+  readonly connection: NativeConnection;
+  readonly namespace: string;
+  readonly activities: ActivityFamilies;
+  readonly maxConcurrentAttempts: number;
+  readonly log: Logger;
+  readonly bundlePath?: string;
+}
+
+/** Longer than any attempt: what is in flight at a shutdown finishes and is recorded. */
+export const shutdownGraceMs = 35_000;
+
+/** One owner of signals: ours, not the SDK's. Call once, before anything else of the SDK. */
+export function installRuntime(log: Logger): void {
+  Runtime.install({
+    shutdownSignals: [],
+    logger: new DefaultLogger('WARN', ({ level, message, meta }) => {
+      // An endpoint that takes its time is no news.
+      if (message.includes('local activity') && message.includes('long')) return;
+      const fields = { ...meta };
+      if (level === 'ERROR') log.error(fields, message);
+      else log.warn(fields, message);
+    }),
+  });
+}
+
+/** The three workers of a process: one a task queue, so that nothing waits behind hanging attempts. */
+export class WorkerHost {
+  private constructor(
+    private readonly workers: readonly Worker[],
+    private readonly running: Promise<unknown>,
+  ) {}
+
+  static async start(options: WorkerHostOptions): Promise<WorkerHost> {
+    const { connection, namespace, activities, maxConcurrentAttempts } = options;
+    const workflowBundle = { codePath: options.bundlePath ?? defaultBundlePath };
+    const common = {
+      connection,
+      namespace,
+      shutdownGraceTime: shutdownGraceMs,
+      shutdownForceTime: shutdownGraceMs + 5_000,
+    };
+    const workers = await Promise.all([
+      Worker.create({
+        ...common,
+        taskQueue: taskQueues.deliver,
+        workflowBundle,
+        activities: { ...activities.deliver },
+        maxConcurrentLocalActivityExecutions: maxConcurrentAttempts,
+        // A local activity holds its workflow's slot: others must find one all the same.
+        maxConcurrentWorkflowTaskExecutions: maxConcurrentAttempts + 50,
+        maxConcurrentActivityTaskExecutions: 1,
+      }),
+      Worker.create({
+        ...common,
+        taskQueue: taskQueues.attempts,
+        activities: { ...activities.attempts },
+        maxConcurrentActivityTaskExecutions: maxConcurrentAttempts,
+      }),
+      Worker.create({
+        ...common,
+        taskQueue: taskQueues.control,
+        workflowBundle,
+        activities: { ...activities.control },
+        maxConcurrentActivityTaskExecutions: 50,
+        maxConcurrentWorkflowTaskExecutions: 50,
+      }),
+    ]);
+    const running = Promise.all(workers.map((worker) => worker.run()));
+    // Awaited by `stopped`; a failure before that is reported there.
+    running.catch(() => undefined);
+    return new WorkerHost(workers, running);
+  }
+
+  /** Resolves after a shutdown; rejects when a worker failed, which ends the process. */
+  get stopped(): Promise<unknown> {
+    return this.running;
+  }
+
+  /** Takes no new work, lets what is in flight finish. */
+  async stop(): Promise<void> {
+    for (const worker of this.workers) {
+      if (worker.getState() === 'RUNNING') worker.shutdown();
+    }
+    await this.running;
+  }
+}

@@ -1,0 +1,77 @@
+import { createActivities } from '../activities/index.js';
+import type { Core } from './core.js';
+import { DeliveryClient } from './delivery/delivery-client.js';
+import { pause } from './pause.js';
+import { registerSearchAttributes, SearchAttributeTypeError } from './temporal/search-attributes.js';
+import { WorkerHost } from './temporal/worker-host.js';
+
+/** The workers of a process. They start once Temporal is connected, and stop after their attempts have been recorded. */
+export class WorkerProcess {
+  private readonly client: DeliveryClient;
+  private host: WorkerHost | null = null;
+  private stopping = false;
+
+  constructor(
+    private readonly core: Core,
+    private readonly bundlePath?: string,
+  ) {
+    this.client = new DeliveryClient(core.addresses);
+  }
+
+  /** Resolves once the workers poll. */
+  async start(): Promise<void> {
+    const { core } = this;
+    const { config, log } = core.options;
+    await core.temporal.ready();
+    const { native, client, namespace } = core.temporal;
+    if (!native || !client) throw new Error('workers need a native connection');
+    await this.prepareNamespace();
+    if (this.stopping) return;
+    this.host = await WorkerHost.start({
+      connection: native,
+      namespace,
+      activities: createActivities({
+        attempts: core.attempts,
+        deliveries: core.deliveries,
+        waiting: core.waiting,
+        letters: core.letters,
+        sender: this.client,
+        announcer: core.announcer,
+        secrets: { openSecret: (endpointId, sealed) => core.secrets.open(sealed, endpointId) },
+        settings: config.delivery,
+        log,
+        now: Date.now,
+      }),
+      maxConcurrentAttempts: config.delivery.maxConcurrentAttempts,
+      log,
+      ...(this.bundlePath === undefined ? {} : { bundlePath: this.bundlePath }),
+    });
+    log.info({ namespace }, 'workers poll');
+  }
+
+  /** Rejects when a worker fails. Pending for ever where none has started. */
+  get failed(): Promise<unknown> {
+    return this.host ? this.host.stopped : new Promise(() => undefined);
+  }
+
+  async stop(): Promise<void> {
+    this.stopping = true;
+    await this.host?.stop();
+    await this.client.close();
+  }
+
+  /** The search attributes are there, with their types, before the first start needs them. */
+  private async prepareNamespace(): Promise<void> {
+    const { temporal, options } = this.core;
+    for (let waitMs = 250; !this.stopping; waitMs = Math.min(waitMs * 2, 5_000)) {
+      try {
+        if (temporal.client) await registerSearchAttributes(temporal.client, temporal.namespace, options.log);
+        return;
+      } catch (error) {
+        if (error instanceof SearchAttributeTypeError) throw error;
+        options.log.warn({ err: error }, 'the namespace is not ready; trying again');
+        await pause(waitMs);
+      }
+    }
+  }
+}

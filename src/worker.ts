@@ -1,0 +1,31 @@
+import { loadConfig } from './config/config.js';
+import { Core } from './core.js';
+import { onStopSignal, runEntry } from './process.js';
+import { createLogger } from './telemetry/logger.js';
+import { installRuntime } from './temporal/worker-host.js';
+import { WorkerProcess } from './worker-process.js';
+
+/** The worker process: runs workflows and makes the attempts. Sweeps too, so that deliveries go on without an API process. */
+await runEntry(async () => {
+  const config = loadConfig('worker');
+  const log = createLogger(config.logLevel);
+  const stopped = onStopSignal(log);
+  installRuntime(log);
+  const core = new Core({
+    config,
+    // loadConfig() has made sure of all three.
+    databaseUrl: config.database.url!,
+    temporalAddress: config.temporal.address!,
+    keyRing: config.encryptionKeys!,
+    connection: 'native',
+    log,
+  });
+  await core.start();
+  core.sweeper.start();
+  const worker = new WorkerProcess(core);
+  const ended = await Promise.race([stopped, worker.start().then(() => worker.failed)]);
+  log.info({ signal: ended }, 'stopping');
+  await core.stopStarting();
+  await worker.stop();
+  await core.close();
+});

@@ -1,0 +1,250 @@
+import {
+  ApplicationFailure,
+  CancellationScope,
+  CancelledFailure,
+  condition,
+  continueAsNew,
+  defineQuery,
+  defineSignal,
+  getExternalWorkflowHandle,
+  isCancellation,
+  setHandler,
+  upsertSearchAttributes,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type {
+  AttemptInput,
+  AttemptIntent,
+  AttemptOutcome,
+  ClosedOutcome,
+  NextAttempt,
+} from '../activities/contracts/delivery-activities.js';
+import { isDeliveryId } from '../src/domain/ids.js';
+import { jitterFactor } from '../src/domain/retry-schedule.js';
+import {
+  deliverFailures,
+  deliverQueries,
+  deliverSignals,
+  type DeliverInput,
+  type DeliverResult,
+  type DeliverState,
+} from './contracts/deliver.js';
+import { attemptActivity, firstAttemptActivity, settlements } from './support/activities.js';
+import { failureTypeOf } from './support/failures.js';
+import { attemptIntent, startedByMachine } from './support/run-origin.js';
+import { labelAttributes } from './support/search-attributes.js';
+
+export const retryNow = defineSignal(deliverSignals.retryNow);
+export const cancel = defineSignal(deliverSignals.cancel);
+export const state = defineQuery<DeliverState>(deliverQueries.state);
+
+const notSentWaitMs = { first: 1_000, most: 30_000 };
+
+/**
+ * One delivery through all its attempts. Postgres decides what happened; this workflow decides when what happens next:
+ * the schedule is made of durable timers, so that each attempt, wait and reason is an event on the timeline.
+ */
+export async function deliver(input: DeliverInput): Promise<DeliverResult> {
+  const run = new DeliveryRun(input);
+  return run.toTheEnd();
+}
+
+class DeliveryRun {
+  private readonly info = workflowInfo();
+  private intent: AttemptIntent = attemptIntent(this.info);
+  private sequence = 1;
+  private jitter = 1;
+  private next: NextAttempt = { number: 1, host: 'unknown', endpointId: this.info.workflowId };
+  private notSentInARow = 0;
+  private retryRequested = false;
+  private cancelRequested = false;
+  private view: DeliverState = {
+    phase: 'attempting',
+    round: 0,
+    attempts: 0,
+    lastError: null,
+    waitingFor: null,
+    waitMs: null,
+    waitingSince: null,
+  };
+
+  constructor(private readonly input: DeliverInput) {
+    setHandler(retryNow, () => void (this.retryRequested = true));
+    setHandler(cancel, () => void (this.cancelRequested = true));
+    setHandler(state, () => this.view);
+  }
+
+  async toTheEnd(): Promise<DeliverResult> {
+    this.checkInput();
+    let outcome = await this.firstAttempt();
+    this.label(outcome);
+    for (;;) {
+      if ('next' in outcome) this.next = outcome.next;
+      if ('round' in outcome) this.view = { ...this.view, round: outcome.round };
+      // Between attempts, and only there, signals and cancellation are looked at.
+      if (this.isCancelled() && outcome.kind !== 'closed') outcome = await this.settleCancellation();
+      switch (outcome.kind) {
+        case 'closed':
+          // A redelivery may have opened the next round while this one was closing.
+          if (!this.retryRequested || this.isCancelled()) return this.close(outcome);
+          outcome = await this.attempt();
+          break;
+        case 'held':
+          return { status: 'held', round: outcome.round, attempts: this.view.attempts };
+        case 'failed':
+          this.view = { ...this.view, attempts: outcome.number, lastError: outcome.error };
+          if (await this.wait(outcome.waitMs, outcome.reason)) outcome = await this.attempt();
+          break;
+        case 'not_due':
+          if (await this.wait(outcome.waitMs, outcome.reason)) outcome = await this.attempt();
+          break;
+        case 'use_ordinary':
+          outcome = await this.attempt();
+          break;
+        case 'not_sent':
+          if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof deliver>(this.input);
+          if (await this.wait(this.notSentWaitMs(), null)) outcome = await this.attempt();
+          break;
+        case 'unrecorded': {
+          const { sent } = outcome;
+          this.view = { ...this.view, phase: 'settling' };
+          outcome = await this.settled(() => settlements.recordAttempt({ ...this.attemptInput(), sent }));
+          break;
+        }
+        case 'unknown_delivery':
+          throw invalidInput('there is no such delivery');
+      }
+    }
+  }
+
+  private checkInput(): void {
+    const { deliveryId } = this.input ?? {};
+    if (typeof deliveryId !== 'string' || !isDeliveryId(deliveryId))
+      throw invalidInput('the input must be {"deliveryId": "whd_…"}');
+    if (this.info.workflowId !== deliveryId) throw invalidInput('the workflow id must be the deliveryId');
+  }
+
+  private attemptInput(): AttemptInput {
+    return {
+      deliveryId: this.input.deliveryId,
+      runId: this.info.runId,
+      sequence: this.sequence,
+      jitterFactor: this.jitter,
+      intent: this.intent,
+      force: false,
+    };
+  }
+
+  /** The first attempt of the run, inside its first workflow task. */
+  private firstAttempt(): Promise<AttemptOutcome> {
+    const input = this.beginAttempt();
+    return this.settled(() => firstAttemptActivity().firstAttempt(input));
+  }
+
+  private attempt(): Promise<AttemptOutcome> {
+    const { endpointId, number, host } = this.next;
+    const input = this.beginAttempt();
+    return this.settled(() => attemptActivity(endpointId, `attempt ${number} → ${host}`).attempt(input));
+  }
+
+  private beginAttempt(): AttemptInput {
+    this.view = { ...this.view, phase: 'attempting', waitingFor: null, waitMs: null, waitingSince: null };
+    this.jitter = jitterFactor(Math.random());
+    const input = { ...this.attemptInput(), force: this.retryRequested };
+    this.retryRequested = false;
+    return input;
+  }
+
+  /** What an attempt came to, whatever is signalled meanwhile; where its activity died, what was recorded of it. */
+  private async settled(activity: () => Promise<AttemptOutcome>): Promise<AttemptOutcome> {
+    const outcome = await CancellationScope.nonCancellable(async () => {
+      try {
+        return await activity();
+      } catch {
+        this.view = { ...this.view, phase: 'settling' };
+        return settlements.settleAttempt(this.attemptInput());
+      }
+    });
+    if (outcome.kind === 'not_sent') return outcome;
+    this.notSentInARow = 0;
+    // A run redelivers with its first attempt only. A reset run may stand anywhere in its schedule: there the activity knows.
+    if (this.intent === 'redeliver') this.intent = 'resume';
+    if (outcome.kind === 'failed' || outcome.kind === 'closed') this.sequence += 1;
+    return outcome;
+  }
+
+  private notSentWaitMs(): number {
+    const waitMs = Math.min(notSentWaitMs.first * 2 ** this.notSentInARow, notSentWaitMs.most);
+    this.notSentInARow += 1;
+    return Math.round(waitMs * jitterFactor(Math.random()));
+  }
+
+  /** Sleeps until the time is over or `retryNow`; false when cancelled. */
+  private async wait(waitMs: number, reason: DeliverState['waitingFor']): Promise<boolean> {
+    this.view = { ...this.view, phase: 'waiting', waitingFor: reason, waitMs, waitingSince: new Date().toISOString() };
+    try {
+      if (waitMs > 0) await condition(() => this.retryRequested || this.cancelRequested, waitMs);
+    } catch (error) {
+      if (!isCancellation(error)) throw error;
+    }
+    return !this.isCancelled();
+  }
+
+  private isCancelled(): boolean {
+    return this.cancelRequested || CancellationScope.current().consideredCancelled;
+  }
+
+  private async settleCancellation(): Promise<AttemptOutcome> {
+    this.view = { ...this.view, phase: 'settling' };
+    return CancellationScope.nonCancellable(() => settlements.cancelDelivery({ deliveryId: this.input.deliveryId }));
+  }
+
+  /** Completed when delivered, Failed with a named type when dead-lettered, Cancelled when cancelled. */
+  private async close(outcome: ClosedOutcome): Promise<DeliverResult> {
+    this.view = {
+      ...this.view,
+      phase: 'closed',
+      round: outcome.round,
+      attempts: outcome.attemptCount,
+      lastError: outcome.lastError,
+    };
+    switch (outcome.status) {
+      case 'succeeded':
+        return { status: 'succeeded', round: outcome.round, attempts: outcome.attemptCount };
+      case 'failed':
+        throw ApplicationFailure.create({
+          type: failureTypeOf(outcome.reason),
+          message: `${outcome.reason} after ${outcome.attemptCount} attempts, last: ${outcome.lastStatusCode ?? outcome.lastError ?? 'none'}`,
+          nonRetryable: true,
+        });
+      case 'cancelled':
+        await this.becomeCancelled();
+        throw new CancelledFailure(outcome.reason);
+    }
+  }
+
+  /** Only a run whose cancellation was requested can end as Cancelled: where the row says so first, the run requests it of itself. */
+  private async becomeCancelled(): Promise<void> {
+    const root = CancellationScope.current();
+    if (root.consideredCancelled) return;
+    await CancellationScope.nonCancellable(() =>
+      getExternalWorkflowHandle(this.info.workflowId, this.info.runId).cancel(),
+    );
+    await condition(() => root.consideredCancelled, '10s').catch(() => undefined);
+  }
+
+  /** Runs that a person started carry no search attributes: they get them from the row. */
+  private label(outcome: AttemptOutcome): void {
+    if (startedByMachine(this.info) || !('labels' in outcome)) return;
+    if (Object.keys(this.info.typedSearchAttributes.getAll()).length > 0) return;
+    upsertSearchAttributes(labelAttributes(outcome.labels));
+  }
+}
+
+function invalidInput(why: string): ApplicationFailure {
+  return ApplicationFailure.create({
+    type: deliverFailures.invalidInput,
+    message: `Nothing was sent: ${why}`,
+    nonRetryable: true,
+  });
+}

@@ -1,0 +1,3 @@
+/** The registration list: each name is a workflow type, as operators read it in the Web UI. */
+export { deliver } from './deliver.workflow.js';
+export { deadLetterQueue } from './dead-letter-queue.workflow.js';

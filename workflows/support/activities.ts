@@ -1,0 +1,41 @@
+import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
+import type { DeadLetterActivities } from '../../activities/contracts/dead-letter-activities.js';
+import type {
+  AttemptActivities,
+  FirstAttemptActivities,
+  SettlementActivities,
+} from '../../activities/contracts/delivery-activities.js';
+import { taskQueues } from '../contracts/names.js';
+
+/** Longer than any attempt may take (30 s) with loading and recording. */
+const attemptTimeout = '45s';
+
+/** The first attempt, inside the first workflow task: the cheapest way that still leaves it on the timeline. */
+export function firstAttemptActivity(): FirstAttemptActivities {
+  return proxyLocalActivities<FirstAttemptActivities>({
+    startToCloseTimeout: attemptTimeout,
+    // The schedule is the workflow's: a failure of the activity itself is settled, never repeated blindly.
+    retry: { maximumAttempts: 1 },
+  });
+}
+
+/** Later attempts, and the first ones of endpoints that aren't quick: fair among endpoints, seen as dead after 10 s of silence. */
+export function attemptActivity(endpointId: string, summary: string): AttemptActivities {
+  return proxyActivities<AttemptActivities>({
+    taskQueue: taskQueues.attempts,
+    startToCloseTimeout: attemptTimeout,
+    heartbeatTimeout: '10s',
+    retry: { maximumAttempts: 1 },
+    // Eager dispatch would bypass the fairness of the task queue.
+    allowEagerDispatch: false,
+    priority: { priorityKey: 3, fairnessKey: endpointId.slice(0, 64) },
+    summary,
+  });
+}
+
+/** Database work that has to succeed some day. */
+export const settlements = proxyActivities<SettlementActivities & DeadLetterActivities>({
+  taskQueue: taskQueues.control,
+  startToCloseTimeout: '30s',
+  retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '15s' },
+});
