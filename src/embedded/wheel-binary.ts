@@ -100,12 +100,14 @@ export function installProgram(program: string, path: string): string {
   return path;
 }
 
+const signsOfNoNetwork =
+  /NewConnectionError|ConnectTimeout|ReadTimeout|name resolution|Name or service|nodename|unreachable|timed out|ProxyError|SSLError|establish a new connection|Could not (resolve|connect)|Connection (refused|reset|broken)/i;
+
 /** pip ends with 1 for every reason, and its text is all that tells them apart. */
 function explainPip(output: string, timedOut: boolean): FetchFailure {
-  const network =
-    /NewConnectionError|ConnectTimeout|ReadTimeout|NameResolution|name resolution|unreachable|timed out|ProxyError|SSLError|Connection (refused|reset|broken)/i;
-  const detail = lastLines(output, 2);
-  return { kind: timedOut || network.test(output) ? 'no-network' : 'refused', detail };
+  const line = output.split('\n').find((text) => signsOfNoNetwork.test(text));
+  if (line !== undefined) return { kind: 'no-network', detail: line.trim().slice(0, 400) };
+  return { kind: timedOut ? 'no-network' : 'refused', detail: lastLines(output, 3) };
 }
 
 /** Downloads that were killed leave 100 MB each. */

@@ -1,9 +1,9 @@
 import type { Client } from '@temporalio/client';
-import { temporal } from '@temporalio/proto';
+import proto from '@temporalio/proto';
 import { searchAttributes } from '../../workflows/contracts/names.js';
 import type { Logger } from '../telemetry/logger.js';
 
-const { IndexedValueType } = temporal.api.enums.v1;
+const { IndexedValueType } = proto.temporal.api.enums.v1;
 const names = Object.values(searchAttributes);
 
 /** A search attribute exists under our name with another type. Registering over it is accepted silently and changes nothing. */
@@ -40,4 +40,4 @@ export async function registerSearchAttributes(client: Client, namespace: string
   log.info({ registered: missing }, 'search attributes registered');
 }
 
-type OperatorService = temporal.api.operatorservice.v1.OperatorService;
+type OperatorService = proto.temporal.api.operatorservice.v1.OperatorService;
