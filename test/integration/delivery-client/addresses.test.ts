@@ -86,6 +86,23 @@ describe('an inner address', () => {
     expect(endpoint.connections).toBe(0);
   });
 
+  it('is judged on every dial, since a connection dials once', async () => {
+    const endpoint = await canary();
+    const url = new URL(`http://127.0.0.1:${endpoint.port}`);
+    const policy = { allowHttp: 'on', allowedCidrs: [parseCidr('127.0.0.0/8')] } as const;
+    const connect = pinnedConnector({ url, address: '127.0.0.1' }, { policy, extraCa: [] });
+    const dial = () =>
+      new Promise((resolve) => {
+        connect({ hostname: url.hostname, protocol: url.protocol, port: url.port }, (error, socket) => {
+          socket?.destroy();
+          resolve(error);
+        });
+      });
+    expect(await dial()).toBeNull();
+    expect(await dial()).toMatchObject({ code: 'POSTHORN_SPENT_CONNECTION' });
+    expect(endpoint.connections).toBe(1);
+  });
+
   it('is not reached by a resolver that changes its mind between check and dial', async () => {
     const inner = await canary();
     const outer = await newEndpoint((socket) => socket.write(ok('200 OK', 'outer')), {
@@ -192,6 +209,18 @@ describe('http', () => {
     expect(await client.send(post(`http://receiver.test:${endpoint.port}/`))).toMatchObject({
       errorCode: 'config_invalid',
     });
+  });
+
+  it('under loopback refuses a name with one address elsewhere', async () => {
+    const endpoint = await canary();
+    const client = newClient({
+      allowHttp: 'loopback',
+      allowedCidrs: ['127.0.0.0/8', '10.0.0.0/8'].map(parseCidr),
+      resolve: async () => addresses('127.0.0.1', '10.0.0.1'),
+    });
+    const answer = await client.send(post(`http://localhost:${endpoint.port}/`));
+    expect(answer).toMatchObject({ errorCode: 'blocked_address', dialled: false });
+    expect(endpoint.connections).toBe(0);
   });
 
   it('that is off is not sent', async () => {

@@ -1,0 +1,45 @@
+import { defineConfig } from 'vitest/config';
+
+/** Test tiers by what they need: nothing, the time-skipping server, Postgres, the whole. */
+const serial = { fileParallelism: false, testTimeout: 60_000, hookTimeout: 120_000 } as const;
+
+export default defineConfig({
+  test: {
+    pool: 'forks',
+    projects: [
+      { extends: true, test: { name: 'unit', include: ['test/unit/**/*.test.ts'] } },
+      {
+        extends: true,
+        test: {
+          ...serial,
+          name: 'workflows',
+          include: ['test/workflows/**/*.test.ts', 'test/replay/**/*.test.ts'],
+          globalSetup: 'test/support/setup-bundle.ts',
+        },
+      },
+      {
+        extends: true,
+        test: {
+          ...serial,
+          name: 'integration',
+          include: ['test/integration/**/*.test.ts'],
+          globalSetup: 'test/support/setup-postgres.ts',
+        },
+      },
+      {
+        extends: true,
+        test: {
+          ...serial,
+          name: 'e2e',
+          include: ['test/e2e/**/*.test.ts'],
+          globalSetup: [
+            'test/support/setup-build.ts',
+            'test/support/setup-postgres.ts',
+            'test/support/setup-temporal.ts',
+          ],
+          testTimeout: 120_000,
+        },
+      },
+    ],
+  },
+});
