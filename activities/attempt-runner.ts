@@ -65,6 +65,7 @@ export class AttemptRunner {
     const request = this.prepare(delivery, number);
     const answer =
       'problem' in request ? notSent(this.deps.now(), request.problem) : await this.deps.sender.send(request);
+    if (answer.noSlot) return { kind: 'not_sent', cause: 'no_connection_free' };
     return this.recordPatiently(input, delivery, answer);
   }
 

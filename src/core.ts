@@ -1,9 +1,8 @@
-import { DataSource } from 'typeorm';
 import type { Config } from './config/config.js';
 import type { EncryptionKey } from './config/key-ring.js';
 import { ApiKeyStore } from './database/api-key-store.js';
 import { AttemptStore } from './database/attempt-store.js';
-import { createDataSource, migrate } from './database/data-source.js';
+import { createDataSource, type DataSource, migrate } from './database/data-source.js';
 import { DeadLetterStore } from './database/dead-letter-store.js';
 import { DeliveryStore } from './database/delivery-store.js';
 import { EndpointStore } from './database/endpoint-store.js';

@@ -1,7 +1,7 @@
 import { ensureServiceKey } from './api-keys.js';
 import { loadConfig } from './config/config.js';
 import { Core } from './core.js';
-import { createHttpApp } from './http-app.js';
+import { createHttpApp } from './http/http-app.js';
 import { onStopSignal, runEntry } from './process.js';
 import { createLogger } from './telemetry/logger.js';
 

@@ -1,19 +1,19 @@
 import type { Logger } from './telemetry/logger.js';
 
-/** A second Ctrl-C ends at once; the first one runs `stop` to its end. Resolves with the signal's name. */
-export function onStopSignal(log: Logger): Promise<string> {
+/** The first signal resolves the promise, and the entry stops in order; a second one runs `endAtOnce` and ends the process. */
+export function onStopSignal(log: Logger, endAtOnce: () => void = () => undefined): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let asked = false;
     const ask = (signal: NodeJS.Signals): void => {
       if (asked) {
         log.warn({ signal }, 'asked twice: ending at once');
+        endAtOnce();
         process.exit(130);
       }
       asked = true;
       resolve(signal);
     };
-    process.on('SIGINT', ask);
-    process.on('SIGTERM', ask);
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, ask);
   });
 }
 
@@ -23,11 +23,13 @@ export async function runEntry(main: () => Promise<void>): Promise<void> {
     await main();
     process.exit(0);
   } catch (error) {
-    const plain =
-      error instanceof Error && ['ConfigError', 'StartError', 'SearchAttributeTypeError'].includes(error.name);
-    process.stderr.write(
-      `${plain ? (error as Error).message : error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
-    );
+    process.stderr.write(`${explain(error)}\n`);
     process.exit(1);
   }
+}
+
+/** Our own errors say what to do; of the others the stack says where to look. */
+function explain(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.name === 'Error' || error instanceof TypeError ? (error.stack ?? error.message) : error.message;
 }

@@ -15,20 +15,29 @@ import { startEmbeddedTemporal } from './embedded/embedded-temporal.js';
 import { embeddedPortWishes } from './embedded/port-wishes.js';
 import { checkPorts } from './embedded/ports.js';
 import { createProgress, withProgress } from './embedded/progress.js';
-import { Supervisor } from './embedded/supervisor.js';
+import { type Engine, Supervisor } from './embedded/supervisor.js';
 import { findTemporalCli } from './embedded/temporal-cli.js';
-import { createHttpApp } from './http-app.js';
+import { createHttpApp } from './http/http-app.js';
+import { pause } from './pause.js';
 import { onStopSignal, runEntry } from './process.js';
 import { createLogger } from './telemetry/logger.js';
+import { keepHistories } from './temporal/retention.js';
 import { installRuntime } from './temporal/worker-host.js';
 import { WorkerProcess } from './worker-process.js';
+
+/** How long a stop waits for a start that is under way. */
+const startPatienceMs = 10_000;
 
 /** Everything in one process, with embedded engines where none are configured: `npm start`. */
 await runEntry(async () => {
   const config = loadConfig('standalone');
   const log = createLogger(config.logLevel);
   const progress = createProgress(process.stderr);
-  const stopped = onStopSignal(log);
+  /** Engines that run just now; the second Ctrl-C ends them with us. */
+  const engines: Supervisor<Engine & { readonly pid: number }>[] = [];
+  const stopped = onStopSignal(log, () => {
+    for (const engine of engines) process.kill(engine.current.pid, 'SIGKILL');
+  });
   installRuntime(log);
 
   const dataDir = ensureDataDir(config.dataDir);
@@ -47,7 +56,10 @@ await runEntry(async () => {
             log,
           )
         : null;
-    if (postgres) stops.push(() => postgres.stop());
+    if (postgres) {
+      engines.push(postgres);
+      stops.push(() => postgres.stop());
+    }
 
     let temporal: Supervisor<Awaited<ReturnType<typeof startEmbeddedTemporal>>> | null = null;
     let cli = 'temporal';
@@ -64,6 +76,7 @@ await runEntry(async () => {
         log,
       );
       const started = temporal;
+      engines.push(started);
       stops.push(() => started.stop());
     }
 
@@ -85,7 +98,10 @@ await runEntry(async () => {
     stops.push(() => worker.stop());
     const polling = worker.start();
     // With an own cluster that is away the API starts all the same.
-    if (temporal) await withProgress(progress, 'Starting the workers', () => polling);
+    if (temporal) {
+      await withProgress(progress, 'Starting the workers', () => polling);
+      await keepHistories(core.temporal, log);
+    }
     void polling.then(() => worker.failed).catch((error: unknown) => fatal(error));
 
     core.sweeper.start();
@@ -120,19 +136,23 @@ await runEntry(async () => {
     });
   };
 
-  let fail: (error: unknown) => void = () => undefined;
-  const failed = new Promise<never>((_, reject) => (fail = reject));
-  const fatal = (error: unknown): void => fail(error);
+  let fatal!: (error: unknown) => void;
+  const failed = new Promise<never>((_, reject) => (fatal = reject));
+  const started = start();
   try {
-    const text = await Promise.race([start(), stopped.then(() => null), failed]);
+    const text = await Promise.race([started, stopped.then(() => null), failed]);
     if (text !== null) {
       process.stdout.write(text);
       await Promise.race([stopped, failed]);
     }
   } finally {
     const line = progress.start('Stopping: what is in flight finishes first; Ctrl-C again ends at once');
-    for (const stop of stops.reverse())
+    // Asked during the start: what is being started now is stopped too.
+    await Promise.race([started.catch(() => undefined), pause(startPatienceMs)]);
+    for (const stop of stops.toReversed()) {
       await Promise.resolve(stop()).catch((error: unknown) => log.warn({ err: error }, 'not stopped cleanly'));
+    }
+    await endStaleChildren(dataDir);
     line.done();
   }
 });

@@ -12,15 +12,15 @@ export class ApiKeyStore {
   constructor(private readonly db: DataSource) {}
 
   async findByHash(hash: Buffer): Promise<ApiKeyRow | null> {
-    const [row] = (await this.db.query(
+    const [row] = await this.db.query<ApiKeyRow[]>(
       'select id, tenant_id, name, created_at from api_keys where key_hash = $1 and revoked_at is null',
       [hash],
-    )) as ApiKeyRow[];
+    );
     return row ?? null;
   }
 
   async any(): Promise<boolean> {
-    const rows = (await this.db.query('select 1 from api_keys where revoked_at is null limit 1')) as unknown[];
+    const rows = await this.db.query<unknown[]>('select 1 from api_keys where revoked_at is null limit 1');
     return rows.length > 0;
   }
 

@@ -15,7 +15,7 @@ export class AttemptStore {
 
   /** Everything about the delivery, and the outcome of this attempt if it is recorded already; null when there is no such delivery. */
   async load(key: AttemptKey): Promise<LoadedDelivery | null> {
-    const [row] = (await this.db.query(loadStatement, [key.deliveryId, key.runId, key.sequence])) as LoadRow[];
+    const [row] = await this.db.query<LoadRow[]>(loadStatement, [key.deliveryId, key.runId, key.sequence]);
     return row ? toLoaded(row) : null;
   }
 
@@ -55,7 +55,7 @@ export class AttemptStore {
       a.letterExpiryMs,
       quick,
     ];
-    const [row] = (await this.db.query(recordStatement, values)) as RecordRow[];
+    const [row] = await this.db.query<RecordRow[]>(recordStatement, values);
     if (!row) return null;
     return {
       status: row.status,

@@ -1,6 +1,8 @@
 import { DataSource } from 'typeorm';
 import { Initial1764500000000 } from './migrations/1764500000000-initial.js';
 
+export type { DataSource };
+
 /** Any number that no other program is likely to lock. */
 const migrationLock = 7_406_200_031;
 

@@ -81,18 +81,18 @@ export class DeliveryStore {
       ['type', filter.type],
     ].flatMap(([column, value]) => (value === undefined ? [] : [`and ${column} = $${values.push(value)}`]));
     const keys = keyset('id', page, values.length + 1);
-    const rows = (await this.db.query(
+    const rows = await this.db.query<DeliveryRow[]>(
       `select ${columns} from deliveries where tenant_id = $1 ${conditions.join(' ')} ${keys.where} ${keys.order}`,
       [...values, ...keys.values],
-    )) as DeliveryRow[];
+    );
     return toPage(rows, page);
   }
 
   async get(tenantId: string, id: string): Promise<DeliveryRow | null> {
-    const [row] = (await this.db.query(`select ${columns} from deliveries where tenant_id = $1 and id = $2`, [
-      tenantId,
-      id,
-    ])) as DeliveryRow[];
+    const [row] = await this.db.query<DeliveryRow[]>(
+      `select ${columns} from deliveries where tenant_id = $1 and id = $2`,
+      [tenantId, id],
+    );
     return row ?? null;
   }
 
@@ -104,12 +104,12 @@ export class DeliveryStore {
   ): Promise<AttemptRow[] | null> {
     const delivery = await this.get(tenantId, id);
     if (!delivery) return null;
-    return (await this.db.query(
+    return await this.db.query<AttemptRow[]>(
       `select id, number, round, started_at, duration_ms, status_code, error_code, error_message, response_headers, response_body,
               response_truncated, remote_address, resent
          from attempts where delivery_id = $1 and number > $2 order by number limit $3`,
       [id, page.afterNumber, page.limit],
-    )) as AttemptRow[];
+    );
   }
 
   /**
@@ -118,12 +118,14 @@ export class DeliveryStore {
    */
   async redeliver(tenantId: string, id: string, by: Requester): Promise<RedeliveryResult | null> {
     return this.db.transaction(async (tx) => {
-      const [row] = (await tx.query(
+      const [row] = await tx.query<
+        { status: DeliveryStatus; waits: boolean | null; endpoint_status: string; deleted: boolean }[]
+      >(
         `select d.status, d.next_attempt_at > clock_timestamp() as waits, e.status as endpoint_status, e.deleted_at is not null as deleted
            from deliveries d join endpoints e on e.id = d.endpoint_id
           where d.tenant_id = $1 and d.id = $2 for update of d`,
         [tenantId, id],
-      )) as { status: DeliveryStatus; waits: boolean | null; endpoint_status: string; deleted: boolean }[];
+      );
       if (!row) return null;
       if (row.deleted) return { kind: 'endpoint_unavailable', why: 'deleted' };
       if (row.endpoint_status !== 'active') {
@@ -134,10 +136,10 @@ export class DeliveryStore {
       }
       const inProgress = !isTerminal(row.status) && row.status !== 'held' && row.waits !== true;
       if (inProgress) {
-        const [delivery] = (await tx.query(`select ${columns} from deliveries where id = $1`, [id])) as DeliveryRow[];
+        const [delivery] = await tx.query<DeliveryRow[]>(`select ${columns} from deliveries where id = $1`, [id]);
         return delivery ? { kind: 'already_in_progress', delivery } : null;
       }
-      const [delivery] = (await tx.query(
+      const [delivery] = await tx.query<DeliveryRow[]>(
         `with d as (
            update deliveries set
              round = round + (status in ('succeeded', 'failed', 'cancelled'))::int,
@@ -148,21 +150,21 @@ export class DeliveryStore {
             where id = $1 returning *)
          select ${columns} from d`,
         [id, by.reason, by.keyId],
-      )) as DeliveryRow[];
+      );
       return delivery ? { kind: 'accepted', delivery } : null;
     });
   }
 
   /** Closes a waiting delivery. A request in flight finishes, and may still turn the row into `succeeded`. */
   async cancel(tenantId: string, id: string, by: Requester): Promise<CancelResult | null> {
-    const [cancelled] = (await this.db.query(
+    const [cancelled] = await this.db.query<DeliveryRow[]>(
       `with d as (
          update deliveries set status = 'cancelled', reason = 'cancelled_by_request', request_reason = $3, requested_by = $4,
                 next_attempt_at = null, sweep_after = null, wake_requested = false, updated_at = now()
           where tenant_id = $1 and id = $2 and status in ('pending', 'retrying', 'held') returning *)
        select ${columns} from d`,
       [tenantId, id, by.reason, by.keyId],
-    )) as DeliveryRow[];
+    );
     if (cancelled) return { kind: 'cancelled', delivery: cancelled };
     const delivery = await this.get(tenantId, id);
     return delivery ? { kind: 'already_closed', delivery } : null;
@@ -176,7 +178,7 @@ export class DeliveryStore {
         where id = $1 and status in ('pending', 'retrying', 'held')`,
       [id],
     );
-    const [row] = (await this.db.query(`select ${columns} from deliveries where id = $1`, [id])) as DeliveryRow[];
+    const [row] = await this.db.query<DeliveryRow[]>(`select ${columns} from deliveries where id = $1`, [id]);
     if (!row) return { kind: 'unknown_delivery' };
     return {
       kind: 'closed',

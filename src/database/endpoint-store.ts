@@ -38,7 +38,7 @@ export class EndpointStore {
   constructor(private readonly db: DataSource) {}
 
   async create(endpoint: NewEndpoint): Promise<EndpointRow> {
-    const rows = (await this.db.query(
+    const rows = await this.db.query<[EndpointRow]>(
       `with e as (
          insert into endpoints (id, tenant_id, url, events, event_likes, description, profile, timeout_ms, retry_waits_ms, status)
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'active') returning *
@@ -56,46 +56,46 @@ export class EndpointStore {
         endpoint.retryWaitsMs,
         endpoint.sealedSecret,
       ],
-    )) as [EndpointRow];
+    );
     return rows[0];
   }
 
   async list(tenantId: string, page: PageRequest): Promise<Page<EndpointRow>> {
     const keys = keyset('id', page, 2);
-    const rows = (await this.db.query(
+    const rows = await this.db.query<EndpointRow[]>(
       `select ${columns} from endpoints where tenant_id = $1 and deleted_at is null ${keys.where} ${keys.order}`,
       [tenantId, ...keys.values],
-    )) as EndpointRow[];
+    );
     return toPage(rows, page);
   }
 
   async get(tenantId: string, id: string): Promise<EndpointRow | null> {
-    const [row] = (await this.db.query(
+    const [row] = await this.db.query<EndpointRow[]>(
       `select ${columns} from endpoints where tenant_id = $1 and id = $2 and deleted_at is null`,
       [tenantId, id],
-    )) as EndpointRow[];
+    );
     return row ?? null;
   }
 
   /** The endpoint with this URL and description, and its current sealed secret: how the embedded default finds its own. */
   async findSample(tenantId: string, url: string, description: string): Promise<{ id: string; sealed: string } | null> {
-    const [row] = (await this.db.query(
+    const [row] = await this.db.query<{ id: string; sealed: string }[]>(
       `select e.id, s.sealed from endpoints e join endpoint_secrets s on s.endpoint_id = e.id
         where e.tenant_id = $1 and e.url = $2 and e.description = $3 and e.deleted_at is null and s.expires_at is null
         order by s.id desc limit 1`,
       [tenantId, url, description],
-    )) as { id: string; sealed: string }[];
+    );
     return row ?? null;
   }
 
   /** Marks the endpoint deleted; false when the tenant has no such endpoint. What waits for it is closed by WaitingDeliveries. */
   async delete(tenantId: string, id: string): Promise<boolean> {
-    const rows = (await this.db.query(
+    const rows = await this.db.query<{ id: string }[]>(
       `with e as (update endpoints set deleted_at = now(), updated_at = now()
                    where tenant_id = $1 and id = $2 and deleted_at is null returning id)
        select id from e`,
       [tenantId, id],
-    )) as { id: string }[];
+    );
     return rows.length > 0;
   }
 }

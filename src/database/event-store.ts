@@ -129,7 +129,7 @@ export class EventStore {
     work: (tx: EntityManager) => Promise<{ value: T; stored: StoredAnswer }>,
   ): Promise<IdempotentResult<T>> {
     return this.db.transaction(async (tx): Promise<IdempotentResult<T>> => {
-      const [mine] = (await tx.query(
+      const [mine] = await tx.query<unknown[]>(
         `with k as (
            insert into idempotency_keys as k (tenant_id, key, body_hash) values ($1, $2, $3)
            on conflict (tenant_id, key) do update
@@ -138,12 +138,12 @@ export class EventStore {
            returning 1)
          select 1 from k`,
         [key.tenantId, key.key, key.bodyHash],
-      )) as unknown[];
+      );
       if (!mine) {
-        const [row] = (await tx.query(
+        const [row] = await tx.query<{ body_hash: Buffer; status_code: number; answer: string }[]>(
           'select body_hash, status_code, answer from idempotency_keys where tenant_id = $1 and key = $2',
           [key.tenantId, key.key],
-        )) as { body_hash: Buffer; status_code: number; answer: string }[];
+        );
         if (!row || !row.body_hash.equals(key.bodyHash)) return { kind: 'conflict' };
         return { kind: 'replayed', stored: { statusCode: row.status_code, answer: row.answer } };
       }
@@ -171,14 +171,14 @@ export class EventStore {
     events: readonly { tenantId: string; type: string }[],
   ): Promise<{ index: number; endpointId: string; url: string }[]> {
     if (events.length === 0) return [];
-    return (await tx.query(
+    return await tx.query<{ index: number; endpointId: string; url: string }[]>(
       `select (v.ord - 1)::int as index, e.id as "endpointId", e.url
          from unnest($1::text[], $2::text[]) with ordinality as v (tenant_id, subject, ord)
          join endpoints e on e.tenant_id = v.tenant_id and e.deleted_at is null and e.status = 'active'
                          and v.subject like any (e.event_likes)
         order by v.ord, e.id`,
       [events.map((e) => e.tenantId), events.map((e) => eventTypeSubject(e.type))],
-    )) as { index: number; endpointId: string; url: string }[];
+    );
   }
 
   private async insert(
@@ -188,7 +188,7 @@ export class EventStore {
   ): Promise<Map<string, StoredEvent>> {
     if (events.length === 0) return new Map();
     const column = <T>(pick: (event: NewEvent) => T): T[] => events.map(pick);
-    const rows = (await tx.query(
+    const rows = await tx.query<{ tenant_id: string; id: string; created_at: Date }[]>(
       `with v as (
          insert into events (tenant_id, id, type, source, subject, api_version, data, created_at, body_hash)
          select n.tenant_id, n.id, n.type, n.source, n.subject, n.api_version, n.data, coalesce(n.created_at, now()), n.body_hash
@@ -219,7 +219,7 @@ export class EventStore {
         deliveries.map((d) => d.endpointId),
         deliveries.map((d) => d.type),
       ],
-    )) as { tenant_id: string; id: string; created_at: Date }[];
+    );
     const createdAt = new Map(rows.map((row) => [keyOf({ tenantId: row.tenant_id, id: row.id }), row.created_at]));
     return new Map(
       events.flatMap((event) => {
@@ -232,7 +232,7 @@ export class EventStore {
   private async findEarlier(tx: EntityManager, events: readonly NewEvent[]) {
     type Earlier = { event: StoredEvent; bodyHash: Buffer; deliveries: NewDelivery[] };
     if (events.length === 0) return new Map<string, Earlier>();
-    const rows = (await tx.query(
+    const rows = await tx.query<EarlierRow[]>(
       `select v.tenant_id, v.id, v.type, v.source, v.subject, v.api_version, v.created_at, v.body_hash,
               coalesce((select json_agg(json_build_object('id', d.id, 'endpointId', d.endpoint_id, 'url', e.url) order by d.id)
                  from deliveries d join endpoints e on e.id = d.endpoint_id
@@ -240,7 +240,7 @@ export class EventStore {
          from unnest($1::text[], $2::text[]) as n (tenant_id, id)
          join events v on v.tenant_id = n.tenant_id and v.id = n.id`,
       [events.map((e) => e.tenantId), events.map((e) => e.id)],
-    )) as EarlierRow[];
+    );
     return new Map<string, Earlier>(
       rows.map((row) => {
         const event: StoredEvent = {

@@ -42,21 +42,21 @@ export class SweepStore {
 
   /** Oldest first, by the database's clock. */
   async overdue(): Promise<OverdueDelivery[]> {
-    return (await this.db.query(
+    return await this.db.query<OverdueDelivery[]>(
       `select id, tenant_id as "tenantId", endpoint_id as "endpointId", event_id as "eventId", type, round,
               wake_requested as "wakeRequested"
          from deliveries where sweep_after <= now() order by sweep_after limit ${sweepBatch}`,
-    )) as OverdueDelivery[];
+    );
   }
 
   /** The row as it is now: what a closed workflow had recorded before it closed is visible here. */
   async statusOf(
     deliveryId: string,
   ): Promise<{ status: DeliveryStatus; round: number; wakeRequested: boolean } | null> {
-    const [row] = (await this.db.query(
+    const [row] = await this.db.query<{ status: DeliveryStatus; round: number; wakeRequested: boolean }[]>(
       `select status, round, wake_requested as "wakeRequested" from deliveries where id = $1`,
       [deliveryId],
-    )) as { status: DeliveryStatus; round: number; wakeRequested: boolean }[];
+    );
     return row ?? null;
   }
 
@@ -90,7 +90,7 @@ export class SweepStore {
 
   /** Held rows whose endpoint is active again go on at once. */
   async releaseHeld(): Promise<number> {
-    const rows = (await this.db.query(
+    const rows = await this.db.query<{ id: string }[]>(
       `with released as (
          update deliveries d set status = case when d.round_attempts > 0 then 'retrying' else 'pending' end, next_attempt_at = now(),
                 sweep_after = now(), updated_at = now()
@@ -99,26 +99,26 @@ export class SweepStore {
           where d.id = due.id and d.status = 'held'
         returning d.id)
        select id from released`,
-    )) as { id: string }[];
+    );
     return rows.length;
   }
 
   /** Endpoints that aren't active but still have waiting deliveries: a process died between the two statements. */
   async endpointsToSettle(): Promise<string[]> {
-    const rows = (await this.db.query(
+    const rows = await this.db.query<{ id: string }[]>(
       `select distinct d.endpoint_id as id from deliveries d join endpoints e on e.id = d.endpoint_id
         where d.sweep_after <= now() and (e.deleted_at is not null or e.status <> 'active') limit 20`,
-    )) as { id: string }[];
+    );
     return rows.map(({ id }) => id);
   }
 
   /** Endpoints with letters that nobody was told of for so long that a signal must have been lost. */
   async endpointsWithUnannouncedLetters(graceMs: number): Promise<string[]> {
-    const rows = (await this.db.query(
+    const rows = await this.db.query<{ id: string }[]>(
       `select distinct endpoint_id as id from dead_letters
         where announced_at is null and created_at < now() - $1 * interval '1 ms' limit 100`,
       [graceMs],
-    )) as { id: string }[];
+    );
     return rows.map(({ id }) => id);
   }
 }

@@ -42,7 +42,7 @@ export class WaitingDeliveries {
   }
 
   private async close(which: string, parameter: string): Promise<ClosedDelivery[]> {
-    return (await this.db.query(
+    return await this.db.query<ClosedDelivery[]>(
       `with chosen as materialized (${which}), d as (
          update deliveries d set
            status = case when e.deleted_at is not null then 'cancelled' when e.status = 'disabled' then 'failed' else 'held' end,
@@ -68,6 +68,6 @@ export class WaitingDeliveries {
        )
        select id, status from d`,
       [parameter, this.letterExpiryMs],
-    )) as ClosedDelivery[];
+    );
   }
 }

@@ -4,6 +4,7 @@ import {
   WorkflowNotFoundError,
   isGrpcServiceError,
 } from '@temporalio/client';
+import { status } from '@grpc/grpc-js';
 import { defineSearchAttributeKey, TypedSearchAttributes } from '@temporalio/common';
 import { deadLetterQueueSignals } from '../../workflows/contracts/dead-letter-queue.js';
 import { deliverSignals } from '../../workflows/contracts/deliver.js';
@@ -189,11 +190,9 @@ export class TemporalGateway {
   }
 }
 
-const invalidArgument = 3;
-
 function isInvalidArgument(error: unknown): boolean {
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-  return isGrpcServiceError(cause) && Number(cause.code) === invalidArgument;
+  return isGrpcServiceError(cause) && cause.code === status.INVALID_ARGUMENT;
 }
 
 function hostOf(url: string): string {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import Stripe from 'stripe';
+import { Stripe } from 'stripe';
 import { RecordingReceiver, type RunningPosthorn, startPosthorn, until } from '../support/posthorn.js';
 
 let posthorn: RunningPosthorn;

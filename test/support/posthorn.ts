@@ -8,7 +8,7 @@ import { inject } from 'vitest';
 import './provided.js';
 import { loadConfig } from '../../src/config/config.js';
 import { Core } from '../../src/core.js';
-import { createHttpApp } from '../../src/http-app.js';
+import { createHttpApp } from '../../src/http/http-app.js';
 import { ensureServiceKey } from '../../src/api-keys.js';
 import { createLogger } from '../../src/telemetry/logger.js';
 import { installRuntime } from '../../src/temporal/worker-host.js';

@@ -1,3 +1,5 @@
+import 'vitest';
+
 /** What the global set-ups hand to the test files. */
 declare module 'vitest' {
   interface ProvidedContext {
@@ -9,4 +11,3 @@ declare module 'vitest' {
     workflowBundle: string;
   }
 }
-export {};

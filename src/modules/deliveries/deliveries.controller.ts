@@ -1,7 +1,7 @@
 import { Body, Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
 import { ApiBearerAuth, ApiOperation, ApiResponse, ApiTags } from '@nestjs/swagger';
-import { type Access, CurrentAccess, CurrentTenant } from '../access/access.js';
-import { ApiProblems } from '../problems/api-problems.js';
+import { type Access, CurrentAccess, CurrentTenant } from '../../http/access/access.js';
+import { ApiProblems } from '../../http/problems/api-problems.js';
 import {
   actionBody,
   type ActionBody,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { parseDurationMs } from '../../config/duration.js';
 import type { AttemptRow, DeliveryRow } from '../../database/delivery-store.js';
 import { attemptErrorCodes, deliveryReasons, deliveryStatuses } from '../../domain/closed-lists.js';
-import { listOf, pageQuery } from '../page.dto.js';
+import { listOf, pageQuery } from '../../http/page.dto.js';
 
 const timestamp = z.string().describe('RFC 3339, UTC, milliseconds.');
 

@@ -3,9 +3,9 @@ import { type DeliveryRow, DeliveryStore } from '../../database/delivery-store.j
 import { isTerminal } from '../../domain/closed-lists.js';
 import { pause } from '../../pause.js';
 import { Dispatcher } from '../../temporal/dispatcher.js';
-import type { Access } from '../access/access.js';
-import { toPageRequest } from '../page.dto.js';
-import { Problem, notFound } from '../problems/problem.js';
+import type { Access } from '../../http/access/access.js';
+import { toPageRequest } from '../../http/page.dto.js';
+import { Problem, notFound } from '../../http/problems/problem.js';
 import {
   type ActionBody,
   type AttemptQuery,

@@ -4,7 +4,7 @@ import { endpointStatuses } from '../../domain/closed-lists.js';
 import { isEventFilter } from '../../domain/event-type.js';
 import { tenantIdPattern } from '../../domain/ids.js';
 import { maxTimeoutMs, minTimeoutMs, profiles, type ProfileName } from '../../domain/profiles.js';
-import { listOf, pageQuery } from '../page.dto.js';
+import { listOf, pageQuery } from '../../http/page.dto.js';
 
 const profileNames = Object.keys(profiles) as [ProfileName, ...ProfileName[]];
 const maxRetryWaitMs = 24 * 60 * 60 * 1_000;

@@ -8,10 +8,10 @@ import { newId } from '../../security/new-id.js';
 import { SecretBox } from '../../security/secret-box.js';
 import { generateSecret } from '../../security/signing-secret.js';
 import { TemporalAnnouncer } from '../../temporal/announcer.js';
-import { type Access, tenantOf } from '../access/access.js';
-import { toPageRequest } from '../page.dto.js';
-import { addressPolicyToken } from '../tokens.js';
-import { Problem, notFound } from '../problems/problem.js';
+import { type Access, tenantOf } from '../../http/access/access.js';
+import { toPageRequest } from '../../http/page.dto.js';
+import { addressPolicyToken } from '../../http/tokens.js';
+import { Problem, notFound } from '../../http/problems/problem.js';
 import { type EndpointQuery, type NewEndpointBody, toEndpoint } from './endpoints.dto.js';
 
 @Injectable()

@@ -1,8 +1,8 @@
 import { Body, Controller, Headers, HttpCode, Post, Query, Res } from '@nestjs/common';
 import { ApiBearerAuth, ApiBody, ApiHeader, ApiOperation, ApiResponse, ApiTags } from '@nestjs/swagger';
 import type { FastifyReply } from 'fastify';
-import { type Access, CurrentAccess } from '../access/access.js';
-import { ApiProblems } from '../problems/api-problems.js';
+import { type Access, CurrentAccess } from '../../http/access/access.js';
+import { ApiProblems } from '../../http/problems/api-problems.js';
 import {
   batchAnswerDto,
   dryRunDto,
@@ -12,7 +12,7 @@ import {
   publishQuery,
   type PublishQuery,
 } from './events.dto.js';
-import { bodySchema } from '../body-schema.js';
+import { bodySchema } from '../../http/body-schema.js';
 import { EventsService, type FixedAnswer } from './events.service.js';
 
 const idempotencyHeader = {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { deliveryStatuses } from '../../domain/closed-lists.js';
 import { eventTypePattern, maxEventTypeLength } from '../../domain/event-type.js';
-import { problemDto } from '../problems/api-problems.js';
+import { problemDto } from '../../http/problems/api-problems.js';
 
 /** Bodies are read byte for byte (event-body.ts); these schemas describe them, and validate queries and answers. */
 export const newEventDto = z

@@ -5,10 +5,10 @@ import { EventStore, type NewEvent, type PublishResult, type StoredAnswer } from
 import { idPrefixes } from '../../domain/ids.js';
 import { newId } from '../../security/new-id.js';
 import { Dispatcher } from '../../temporal/dispatcher.js';
-import { type Access, tenantOf } from '../access/access.js';
-import { Problem } from '../problems/problem.js';
-import { toProblem } from '../problems/to-problem.js';
-import { configToken } from '../tokens.js';
+import { type Access, tenantOf } from '../../http/access/access.js';
+import { Problem } from '../../http/problems/problem.js';
+import { toProblem } from '../../http/problems/to-problem.js';
+import { configToken } from '../../http/tokens.js';
 import { type EventProblem, type EventResult, type PublishedEvent, readEvent, readEventBatch } from './event-body.js';
 import type { PublishQuery } from './events.dto.js';
 

@@ -1,8 +1,8 @@
 import { Controller, Get, Inject, Res } from '@nestjs/common';
 import { ApiOperation, ApiResponse, ApiTags } from '@nestjs/swagger';
 import type { FastifyReply } from 'fastify';
-import { Public } from '../access/access.guard.js';
-import { readinessToken } from '../tokens.js';
+import { Public } from '../../http/access/access.guard.js';
+import { readinessToken } from '../../http/tokens.js';
 
 /** What `/readyz` asks of the process. */
 export interface Readiness {

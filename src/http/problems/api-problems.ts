@@ -38,5 +38,5 @@ export function ApiProblems(...statuses: readonly number[]): MethodDecorator {
     ...statuses.map((status) =>
       ApiResponse({ status, description: meanings[status] ?? '', standardSchema: problemDto }),
     ),
-  ) as MethodDecorator;
+  );
 }

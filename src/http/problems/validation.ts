@@ -12,7 +12,7 @@ interface Issue {
 
 /** Validates bodies, parameters and queries by the zod schema beside them; the first fault gives the code, all are listed. */
 export const validation = new StandardSchemaValidationPipe({
-  exceptionFactory: (issues) => toProblem(issues as readonly Issue[]),
+  exceptionFactory: (issues) => toProblem(issues),
 });
 
 function toProblem(issues: readonly Issue[]): Problem {
