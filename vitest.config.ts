@@ -3,6 +3,11 @@ import { defineConfig } from 'vitest/config';
 /** Test tiers by what they need: nothing, the time-skipping server, Postgres, the whole. */
 const serial = { fileParallelism: false, testTimeout: 60_000, hookTimeout: 120_000 } as const;
 
+const engines = {
+  globalSetup: ['test/support/setup-build.ts', 'test/support/setup-postgres.ts', 'test/support/setup-temporal.ts'],
+  testTimeout: 120_000,
+};
+
 export default defineConfig({
   test: {
     pool: 'forks',
@@ -26,19 +31,11 @@ export default defineConfig({
           globalSetup: 'test/support/setup-postgres.ts',
         },
       },
+      { extends: true, test: { ...serial, ...engines, name: 'e2e', include: ['test/e2e/**/*.test.ts'] } },
+      // Kills and outages: minutes, so outside of `npm test`.
       {
         extends: true,
-        test: {
-          ...serial,
-          name: 'e2e',
-          include: ['test/e2e/**/*.test.ts'],
-          globalSetup: [
-            'test/support/setup-build.ts',
-            'test/support/setup-postgres.ts',
-            'test/support/setup-temporal.ts',
-          ],
-          testTimeout: 120_000,
-        },
+        test: { ...serial, ...engines, name: 'chaos', include: ['test/chaos/**/*.test.ts'], testTimeout: 240_000 },
       },
     ],
   },
