@@ -12,10 +12,13 @@ export interface Sender {
   send(request: OutboundRequest): Promise<OutboundAnswer>;
 }
 
-/** What the activities tell Temporal afterwards. Neither call fails: the sweeper does what got lost. */
+/** What the activities tell Temporal afterwards. */
 export interface Announcer {
+  /** These two never fail: the sweeper does what got lost. */
   letterAdded(endpointId: string): Promise<void>;
   deliveriesClosed(closed: readonly ClosedDelivery[]): void;
+  /** Requests the cancellation of one run. Throws when Temporal is away. */
+  cancelRun(deliveryId: string, runId: string): Promise<void>;
 }
 
 export interface SecretOpener {

@@ -8,5 +8,6 @@ export function createSettlementActivities(deps: ActivityDependencies, runner: A
     recordAttempt: (input) => runner.recordSent(input),
     settleAttempt: (input) => runner.settle(input),
     cancelDelivery: (input) => deps.deliveries.cancelFromWorkflow(input.deliveryId),
+    requestCancellation: (input) => deps.announcer.cancelRun(input.deliveryId, input.runId),
   };
 }

@@ -6,7 +6,6 @@ import {
   continueAsNew,
   defineQuery,
   defineSignal,
-  getExternalWorkflowHandle,
   isCancellation,
   setHandler,
   upsertSearchAttributes,
@@ -93,17 +92,19 @@ class DeliveryRun {
           return { status: 'held', round: outcome.round, attempts: this.view.attempts };
         case 'failed':
           this.view = { ...this.view, attempts: outcome.number, lastError: outcome.error };
-          if (await this.wait(outcome.waitMs, outcome.reason)) outcome = await this.attempt();
+          if (await this.wait(outcome.waitMs, outcome.reason, outcome.statusCode ?? outcome.error))
+            outcome = await this.attempt();
           break;
         case 'not_due':
-          if (await this.wait(outcome.waitMs, outcome.reason)) outcome = await this.attempt();
+          if (await this.wait(outcome.waitMs, outcome.reason, 'not due yet')) outcome = await this.attempt();
           break;
         case 'use_ordinary':
           outcome = await this.attempt();
           break;
         case 'not_sent':
           if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof deliver>(this.input);
-          if (await this.wait(this.notSentWaitMs(), null)) outcome = await this.attempt();
+          if (await this.wait(this.notSentWaitMs(), null, `nothing sent, ${outcome.cause}`))
+            outcome = await this.attempt();
           break;
         case 'unrecorded': {
           const { sent } = outcome;
@@ -180,10 +181,11 @@ class DeliveryRun {
   }
 
   /** Sleeps until the time is over or `retryNow`; false when cancelled. */
-  private async wait(waitMs: number, reason: DeliverState['waitingFor']): Promise<boolean> {
+  private async wait(waitMs: number, reason: DeliverState['waitingFor'], cause: string | number): Promise<boolean> {
     this.view = { ...this.view, phase: 'waiting', waitingFor: reason, waitMs, waitingSince: new Date().toISOString() };
     try {
-      if (waitMs > 0) await condition(() => this.retryRequested || this.cancelRequested, waitMs);
+      const summary = `${reason ?? 'waiting'} (${cause}), then attempt ${this.next.number}`;
+      if (waitMs > 0) await condition(() => this.retryRequested || this.cancelRequested, waitMs, { summary });
     } catch (error) {
       if (!isCancellation(error)) throw error;
     }
@@ -223,12 +225,16 @@ class DeliveryRun {
     }
   }
 
-  /** Only a run whose cancellation was requested can end as Cancelled: where the row says so first, the run requests it of itself. */
+  /**
+   * Only a run whose cancellation was requested can end as Cancelled: where the row or the signal says so first, the run has it
+   * requested. By an activity, since the server takes no such request from a workflow to itself.
+   */
   private async becomeCancelled(): Promise<void> {
     const root = CancellationScope.current();
     if (root.consideredCancelled) return;
+    const { deliveryId } = this.input;
     await CancellationScope.nonCancellable(() =>
-      getExternalWorkflowHandle(this.info.workflowId, this.info.runId).cancel(),
+      settlements.requestCancellation({ deliveryId, runId: this.info.runId }),
     );
     await condition(() => root.consideredCancelled, '10s').catch(() => undefined);
   }

@@ -110,6 +110,12 @@ export interface CancelInput {
   readonly deliveryId: string;
 }
 
+/** Names one run of a delivery's workflow. */
+export interface CancelRunInput {
+  readonly deliveryId: string;
+  readonly runId: string;
+}
+
 /** Local activity: load, and where the endpoint is quick and the row due, sign, POST and record. */
 export interface FirstAttemptActivities {
   firstAttempt(input: AttemptInput): Promise<AttemptOutcome>;
@@ -128,6 +134,8 @@ export interface SettlementActivities {
   settleAttempt(input: AttemptInput): Promise<AttemptOutcome>;
   /** Turns a waiting row `cancelled` and returns the state it has then. */
   cancelDelivery(input: CancelInput): Promise<ClosedOutcome | { readonly kind: 'unknown_delivery' }>;
+  /** Requests the cancellation of the run that calls it: only such a run can end as Cancelled. */
+  requestCancellation(input: CancelRunInput): Promise<void>;
 }
 
 export type DeliverActivities = FirstAttemptActivities & AttemptActivities & SettlementActivities;

@@ -1,4 +1,5 @@
-import { DataSource } from 'typeorm';
+import { DataSource, type QueryRunner, type ReplicationMode } from 'typeorm';
+import { NoConnectionError } from './database-errors.js';
 import { Initial1764500000000 } from './migrations/1764500000000-initial.js';
 
 export type { DataSource };
@@ -11,9 +12,22 @@ export interface DatabaseOptions {
   readonly poolSize: number;
 }
 
+/** Makes the errors of a pool without connections recognisable: they are plain ones, and all that tells them apart is their text. */
+class MarkingDataSource extends DataSource {
+  override createQueryRunner(mode?: ReplicationMode): QueryRunner {
+    const runner = super.createQueryRunner(mode);
+    const connect = runner.connect.bind(runner) as () => Promise<unknown>;
+    runner.connect = () =>
+      connect().catch((error: unknown) => {
+        throw new NoConnectionError(error);
+      });
+    return runner;
+  }
+}
+
 /** TypeORM gives connections, transactions and migrations; the statements are SQL, since each of them is a promise (docs/adr/0005). */
 export function createDataSource({ url, poolSize }: DatabaseOptions): DataSource {
-  return new DataSource({
+  return new MarkingDataSource({
     type: 'postgres',
     url,
     poolSize,

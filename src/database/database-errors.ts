@@ -1,7 +1,19 @@
-/** Errors are recognised by their codes, never by their text. */
+import { CannotExecuteNotConnectedError, QueryFailedError, QueryRunnerAlreadyReleasedError } from 'typeorm';
 
-/** SQLSTATE classes and Node codes that say: the database is away, not: the statement is wrong. */
-const awayClasses = new Set(['08', '53', '57']);
+/** Errors are recognised by their classes and codes, never by their text. */
+
+/** No connection could be had: the pool's own errors are plain ones, so data-source.ts marks them with this. */
+export class NoConnectionError extends Error {
+  override readonly name = 'NoConnectionError';
+  constructor(cause: unknown) {
+    super('no connection to the database', { cause });
+  }
+}
+
+/** SQLSTATE classes that say: later, not: the statement is wrong. Connection, rolled back, resources, operator, system. */
+const awayClasses = new Set(['08', '40', '53', '57', '58']);
+/** A statement that writes met a standby: a failover is under way. */
+const readOnly = '25006';
 const awayNodeCodes = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -12,27 +24,19 @@ const awayNodeCodes = new Set([
   'EHOSTUNREACH',
 ]);
 
+/** True when the same statement may succeed once the database is back. */
+export function isDatabaseAway(error: unknown): boolean {
+  if (error instanceof NoConnectionError || error instanceof CannotExecuteNotConnectedError) return true;
+  // The connection broke in the middle of a transaction.
+  if (error instanceof QueryRunnerAlreadyReleasedError) return true;
+  if (!(error instanceof QueryFailedError)) return false;
+  const code = codeOf(error);
+  // The driver reports a lost connection and its own time-outs without a code; what the server refuses always has one.
+  return code === undefined || code === readOnly || awayNodeCodes.has(code) || awayClasses.has(code.slice(0, 2));
+}
+
 function codeOf(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null) return undefined;
   const { code, driverError } = error as { code?: unknown; driverError?: unknown };
   return typeof code === 'string' ? code : codeOf(driverError);
-}
-
-/** True when the statement may succeed once the database is back. pg's own client-side failures carry no code. */
-export function isDatabaseAway(error: unknown): boolean {
-  const code = codeOf(error);
-  if (code === undefined) return isClientFailure(error);
-  return awayNodeCodes.has(code) || awayClasses.has(code.slice(0, 2));
-}
-
-// pg reports a lost connection, a full pool and its own time-outs as plain errors without a code; a statement's error always has one.
-function isClientFailure(error: unknown): boolean {
-  return (
-    error instanceof Error &&
-    !(error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError)
-  );
-}
-
-export function isUniqueViolation(error: unknown): boolean {
-  return codeOf(error) === '23505';
 }

@@ -1,9 +1,12 @@
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../config/config.js';
-import { Problem } from './problems/problem.js';
+import { JsonReader, JsonSyntaxError } from './json-reader.js';
+import { printableName, Problem } from './problems/problem.js';
 
 const batchPath = '/v1/events/batch';
 const rawPaths = new Set(['/v1/events', batchPath]);
+/** Levels of arrays and objects: more than any body of ours has, and safe for the recursive code that reads it. */
+const maxDepth = 16;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** Events keep their bytes; every other body is strict JSON in strict UTF-8. Anything else than JSON is a 415. */
@@ -17,16 +20,61 @@ export function installBodyParsers(
   fastify.removeAllContentTypeParsers();
   fastify.addContentTypeParser(['application/json'], { parseAs: 'buffer' }, (request, body: Buffer, done) => {
     if (rawPaths.has(request.routeOptions.url ?? '')) return done(null, body);
-    // Actions take a body or none.
-    if (body.length === 0) return done(null, null);
     try {
-      done(null, JSON.parse(utf8.decode(body)) as unknown);
+      done(null, parseBody(body));
     } catch (error) {
-      done(
-        error instanceof SyntaxError
-          ? new Problem(400, 'malformed_json', `The body is not valid JSON: ${error.message}`)
-          : new Problem(400, 'invalid_encoding', 'The body is not valid UTF-8: send JSON encoded as UTF-8'),
-      );
+      done(error as Error);
     }
   });
+}
+
+/**
+ * The body's value, null where there is none: actions take a body or none.
+ * @throws {Problem} when it isn't strict JSON, or says something twice.
+ */
+function parseBody(bytes: Buffer): unknown {
+  if (bytes.length === 0) return null;
+  let text: string;
+  try {
+    text = utf8.decode(bytes);
+  } catch {
+    throw new Problem(400, 'invalid_encoding', 'The body is not valid UTF-8: send JSON encoded as UTF-8');
+  }
+  if (text.startsWith('\ufeff')) {
+    throw new Problem(
+      400,
+      'invalid_encoding',
+      'The body starts with a byte order mark (EF BB BF): send it without one',
+    );
+  }
+  const { depth, repeated } = survey(text);
+  if (depth > maxDepth) {
+    throw new Problem(422, 'too_deep', `The body may nest arrays and objects at most ${maxDepth} levels deep`);
+  }
+  if (repeated !== null) {
+    throw new Problem(422, 'duplicate_field', `${repeated} must be given once only`, { field: repeated });
+  }
+  return JSON.parse(text) as unknown;
+}
+
+/** JSON.parse alone would take the last of two equal fields without a word. */
+function survey(text: string): { readonly depth: number; readonly repeated: string | null } {
+  try {
+    const reader = new JsonReader(text);
+    const seen = new Set<string>();
+    let depth = 0;
+    let repeated: string | null = null;
+    if (reader.peek() === 'object') {
+      reader.readObject((key) => {
+        if (seen.has(key)) repeated ??= printableName(key);
+        seen.add(key);
+        depth = Math.max(depth, 1 + reader.readValue().depth);
+      });
+    } else depth = reader.readValue().depth;
+    reader.expectEnd();
+    return { depth, repeated };
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError)) throw error;
+    throw new Problem(400, 'malformed_json', `The body is not valid JSON: ${error.message}`);
+  }
 }

@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { Global, Module, type DynamicModule, type LoggerService } from '@nestjs/common';
 import { APP_GUARD, NestFactory } from '@nestjs/core';
-import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import type { Core } from '../core.js';
 import { ApiKeyStore } from '../database/api-key-store.js';
@@ -17,7 +17,7 @@ import { EndpointsService } from '../modules/endpoints/endpoints.service.js';
 import { EventsController } from '../modules/events/events.controller.js';
 import { EventsService } from '../modules/events/events.service.js';
 import { HealthController, type Readiness } from '../modules/health/health.controller.js';
-import { installBodyParsers } from './body-parsers.js';
+import { ApiAdapter } from './api-adapter.js';
 import { ProblemFilter } from './problems/problem.filter.js';
 import { validation } from './problems/validation.js';
 import { addressPolicyToken, configToken, readinessToken } from './tokens.js';
@@ -67,24 +67,20 @@ class ApiModule {
 export async function createHttpApp(core: Core): Promise<NestFastifyApplication> {
   const { config, log } = core.options;
   const filter = new ProblemFilter(log);
-  const adapter = new FastifyAdapter({
-    bodyLimit: config.http.bodyLimitBytes,
-    forceCloseConnections: 'idle',
-    requestTimeout: 30_000,
-  });
-  installBodyParsers(adapter.getInstance(), config.http);
-  const app = await NestFactory.create<NestFastifyApplication>(ApiModule.of(core), adapter, {
-    bodyParser: false,
-    logger: nestLogger(log),
-    abortOnError: false,
-  });
+  const app = await NestFactory.create<NestFastifyApplication>(
+    ApiModule.of(core),
+    new ApiAdapter(config.http, filter),
+    {
+      bodyParser: false,
+      logger: nestLogger(log),
+      abortOnError: false,
+    },
+  );
   app.useGlobalFilters(filter);
   app.useGlobalPipes(validation);
   const document = createOpenApi(app);
   SwaggerModule.setup('docs', app, document, { jsonDocumentUrl: 'openapi.json', customSiteTitle: 'Posthorn API' });
   await app.init();
-  // Faults before a route is reached (bodies, paths) leave in the same form.
-  adapter.getInstance().setErrorHandler((error, request, reply) => filter.answer(error, request, reply));
   return app;
 }
 

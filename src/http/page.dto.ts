@@ -1,22 +1,47 @@
 import { z } from 'zod';
 import { type Cursor, decodeCursor, defaultPageLimit, maxPageLimit } from '../database/page.js';
+import { tenantIdPattern } from '../domain/ids.js';
+
+const limitRule = `limit is a whole number from 1 to ${maxPageLimit}`;
+
+export const limitParameter = z
+  .string({ error: limitRule })
+  .regex(/^[1-9][0-9]{0,3}$/, limitRule)
+  .transform(Number)
+  .refine((limit) => limit <= maxPageLimit, limitRule)
+  .prefault(String(defaultPageLimit))
+  .meta({
+    override: { type: 'integer', minimum: 1, maximum: maxPageLimit, default: defaultPageLimit },
+    description: `Rows per page, 1 – ${maxPageLimit}.`,
+  });
+
+/** Names the tenant of a request that has no body to name it in. */
+export const tenantParameter = z
+  .string({ error: 'tenant_id must be given once only' })
+  .regex(tenantIdPattern, 'tenant_id is 1 – 64 of the characters A-Z a-z 0-9 . _ -')
+  .optional()
+  .meta({
+    description: 'The tenant to act for, with a service key: 1 – 64 of `[A-Za-z0-9._-]`, by default `default`.',
+    example: 'default',
+  });
+
+/** Query of a call about one thing. */
+export const tenantQuery = z.strictObject({ tenant_id: tenantParameter });
+export type TenantQuery = z.infer<typeof tenantQuery>;
+
+/** Query of a call that takes none: a misspelt or misplaced parameter is told, not ignored. */
+export const noQuery = z.strictObject({});
 
 /** Query of every list. */
 export const pageQuery = {
-  limit: z.coerce
-    .number({ error: `limit is a whole number from 1 to ${maxPageLimit}` })
-    .int(`limit is a whole number from 1 to ${maxPageLimit}`)
-    .min(1, `limit is at least 1`)
-    .max(maxPageLimit, `limit is at most ${maxPageLimit}`)
-    .default(defaultPageLimit)
-    .describe(`Rows per page, 1 – ${maxPageLimit}.`),
+  limit: limitParameter,
   cursor: z
-    .string()
-    .max(200)
+    .string({ error: 'cursor must be given once only' })
+    .max(200, 'cursor must be a next_cursor or prev_cursor of an earlier answer')
     .refine((text) => decodeCursor(text) !== null, 'cursor must be a next_cursor or prev_cursor of an earlier answer')
     .optional()
-    .describe('`next_cursor` or `prev_cursor` of an earlier answer.'),
-  tenant_id: z.string().optional().describe('With a service key: the tenant to act for. Default `default`.'),
+    .meta({ description: '`next_cursor` or `prev_cursor` of an earlier answer: the page after it, or before it.' }),
+  tenant_id: tenantParameter,
 };
 
 export function toPageRequest(query: { limit: number; cursor?: string | undefined }): {
@@ -28,7 +53,7 @@ export function toPageRequest(query: { limit: number; cursor?: string | undefine
 
 export function listOf<T extends z.ZodType>(item: T) {
   return z.object({
-    data: z.array(item),
+    data: z.array(item).describe('The rows of this page.'),
     next_cursor: z.string().nullable().describe('Cursor of the next page; null on the last one.'),
     prev_cursor: z.string().nullable().describe('Cursor of the page before; null on the first one.'),
   });

@@ -34,6 +34,10 @@ export class TemporalAnnouncer implements Announcer {
     this.telling ??= this.tellAll().finally(() => (this.telling = null));
   }
 
+  async cancelRun(deliveryId: string, runId: string): Promise<void> {
+    await this.gateway.cancel(deliveryId, runId);
+  }
+
   async stop(): Promise<void> {
     this.abort.abort();
     await this.telling;

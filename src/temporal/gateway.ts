@@ -101,9 +101,9 @@ export class TemporalGateway {
     );
   }
 
-  /** Requests the cancellation of a delivery's workflow; false when none runs. */
-  async cancel(deliveryId: string): Promise<boolean> {
-    return this.unlessGone(() => this.client.workflow.getHandle(deliverWorkflowId(deliveryId)).cancel());
+  /** Requests the cancellation of a delivery's workflow, or of just this run of it; false when none runs. */
+  async cancel(deliveryId: string, runId?: string): Promise<boolean> {
+    return this.unlessGone(() => this.client.workflow.getHandle(deliverWorkflowId(deliveryId), runId).cancel());
   }
 
   /** By id, never by a visibility list, which lags. */

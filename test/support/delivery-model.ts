@@ -148,7 +148,10 @@ export class DeliveryModel {
   readonly unannounced = new Map<string, number>();
   settings: AttemptSettings = { retryWaitsMs: null, refusedWaitMs: 30 * 60_000, letterExpiryMs: 30 * 86_400_000 };
 
-  constructor(readonly nowMs: () => Promise<number>) {
+  constructor(
+    readonly nowMs: () => Promise<number>,
+    private readonly cancelRun: (deliveryId: string, runId: string) => Promise<void>,
+  ) {
     const runner = createActivities(this.dependencies());
     this.families = {
       deliver: { firstAttempt: (input) => this.mortal(input, () => runner.deliver.firstAttempt(input)) },
@@ -199,7 +202,7 @@ export class DeliveryModel {
       waiting: { closeOne: (id: string) => this.closeOne(id), closeAllOf: async () => 0 },
       letters: { announce: (endpointId: string) => this.announce(endpointId) },
       sender: { send: (request: OutboundRequest) => this.send(request) },
-      announcer: { letterAdded: async () => undefined, deliveriesClosed: nothing },
+      announcer: { letterAdded: async () => undefined, deliveriesClosed: nothing, cancelRun: this.cancelRun },
       secrets: { openSecret: () => 'a secret of the model' },
       log: { debug: nothing, info: nothing, warn: nothing, error: nothing },
       now: Date.now,

@@ -42,10 +42,13 @@ export class WorkflowEngine {
         searchAttributes: Object.fromEntries(names.map((name) => [name, keyword])),
       });
     });
-    const model = new DeliveryModel(() => env.currentTimeMs());
     const client = new Client({ connection: env.nativeConnection, namespace });
     const connected = { client, namespace, startsEagerly: true } as unknown as TemporalConnection;
     const gateway = new TemporalGateway(connected, silentLog, { alertWindowMs: options.alertWindowMs ?? 60_000 });
+    const model = new DeliveryModel(
+      () => env.currentTimeMs(),
+      async (deliveryId, runId) => void (await gateway.cancel(deliveryId, runId)),
+    );
     const host = await WorkerHost.start({
       connection: env.nativeConnection,
       namespace,

@@ -16,6 +16,7 @@ export function firstAttemptActivity(): FirstAttemptActivities {
     startToCloseTimeout: attemptTimeout,
     // The schedule is the workflow's: a failure of the activity itself is settled, never repeated blindly.
     retry: { maximumAttempts: 1 },
+    summary: 'first attempt of this run',
   });
 }
 

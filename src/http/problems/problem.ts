@@ -62,4 +62,9 @@ export class Problem extends Error {
 }
 
 export const notFound = (what: string, id: string): Problem =>
-  new Problem(404, 'not_found', `There is no ${what} '${id}'`);
+  new Problem(404, 'not_found', `There is no ${what} '${printableName(id)}'`);
+
+/** Names in a request are of any length and content; an answer has to stay short and printable. */
+export function printableName(name: string): string {
+  return name.slice(0, 64).replace(/[\p{Cc}\p{Cs}]/gu, '\ufffd');
+}

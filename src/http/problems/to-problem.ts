@@ -1,28 +1,33 @@
 import { HttpException } from '@nestjs/common';
+import type { FastifyRequest } from 'fastify';
 import { isDatabaseAway } from '../../database/database-errors.js';
 import { Problem } from './problem.js';
 
+/** What of a request an answer may name. */
+type Place = Pick<FastifyRequest, 'routeOptions'>;
+
 /** Turns whatever was thrown into an answer; null when it is our own fault and has to be logged. */
-export function toProblem(error: unknown): Problem | null {
+export function toProblem(error: unknown, request: Place | null = null): Problem | null {
   if (error instanceof Problem) return error;
-  const fastify = fromFastify(error);
+  const fastify = fromFastify(error, request);
   if (fastify) return fastify;
   if (error instanceof HttpException) return fromHttpException(error);
-  if (isDatabaseError(error) && isDatabaseAway(error)) {
+  if (isDatabaseAway(error)) {
     return new Problem(
       503,
       'database_unavailable',
       'Nothing was stored. Repeat the request, with the same Idempotency-Key, in a moment',
-      {
-        headers: { 'Retry-After': '2' },
-      },
+      { headers: { 'Retry-After': '2' } },
     );
   }
   return null;
 }
 
+export const noSuchPath = (): Problem =>
+  new Problem(404, 'not_found', 'There is no such path; the paths are listed under /docs');
+
 /** Fastify's own errors, by their codes. */
-function fromFastify(error: unknown): Problem | null {
+function fromFastify(error: unknown, request: Place | null): Problem | null {
   const { code, statusCode } = (typeof error === 'object' && error !== null ? error : {}) as {
     code?: unknown;
     statusCode?: unknown;
@@ -30,13 +35,21 @@ function fromFastify(error: unknown): Problem | null {
   if (typeof code !== 'string' || !code.startsWith('FST_')) return null;
   switch (code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return new Problem(413, 'too_large', 'The body is larger than this call takes (POSTHORN_HTTP_BODY_LIMIT_BYTES)');
+      return new Problem(413, 'too_large', tooLarge(request));
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+    case 'FST_ERR_CTP_INVALID_TYPE':
       return new Problem(415, 'unsupported_media_type', 'Send JSON with the header Content-Type: application/json', {
         field: 'Content-Type',
       });
-    case 'FST_ERR_CTP_EMPTY_JSON_BODY':
-      return new Problem(400, 'malformed_json', 'The body is empty: send a JSON object');
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
+      return new Problem(400, 'invalid_request', 'The body is not as long as its Content-Length says', {
+        field: 'Content-Length',
+      });
+    case 'FST_ERR_BAD_URL':
+      return new Problem(400, 'invalid_request', 'The path is not valid percent-encoded UTF-8');
+    // No id of ours is that long.
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return noSuchPath();
     default:
       return typeof statusCode === 'number' && statusCode < 500
         ? new Problem(statusCode, 'invalid_request', 'The request is not valid HTTP')
@@ -44,20 +57,15 @@ function fromFastify(error: unknown): Problem | null {
   }
 }
 
-function fromHttpException(error: HttpException): Problem {
-  const status = error.getStatus();
-  if (status === 404) return new Problem(404, 'not_found', 'There is no such path; the paths are listed under /docs');
-  return new Problem(status, status < 500 ? 'invalid_request' : 'internal_error', error.message);
+function tooLarge(request: Place | null): string {
+  const { bodyLimit, url } = request?.routeOptions ?? {};
+  if (bodyLimit === undefined) return 'The body is larger than this call takes';
+  const setting = url === '/v1/events/batch' ? 'POSTHORN_HTTP_BATCH_LIMIT_BYTES' : 'POSTHORN_HTTP_BODY_LIMIT_BYTES';
+  return `This call takes a body of at most ${bodyLimit} bytes (${setting}): send less data, or a reference to it`;
 }
 
-/** Whatever the driver throws has its mark: a code, or TypeORM's wrapper around it. Others' plain errors are bugs. */
-function isDatabaseError(error: unknown): boolean {
-  if (typeof error !== 'object' || error === null) return false;
-  const { code, name, stack } = error as { code?: unknown; name?: unknown; stack?: unknown };
-  return (
-    typeof code === 'string' ||
-    (typeof name === 'string' &&
-      ['QueryFailedError', 'AggregateError', 'CannotExecuteNotConnectedError'].includes(name)) ||
-    (typeof stack === 'string' && /[\\/]node_modules[\\/](pg|pg-pool|typeorm)[\\/]/.test(stack))
-  );
+function fromHttpException(error: HttpException): Problem {
+  const status = error.getStatus();
+  if (status === 404) return noSuchPath();
+  return new Problem(status, status < 500 ? 'invalid_request' : 'internal_error', error.message);
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { isEventType, maxEventTypeLength } from '../../domain/event-type.js';
 import { eventIdPattern, tenantIdPattern } from '../../domain/ids.js';
 import { toUtcMilliseconds } from './event-time.js';
-import { JsonReader, JsonSyntaxError, type JsonValue } from './json-reader.js';
+import { JsonReader, JsonSyntaxError, type JsonValue } from '../../http/json-reader.js';
 
 /** An event as its producer published it, validated. */
 export interface PublishedEvent {
