@@ -52,7 +52,7 @@ export class AttemptRunner {
     if (!delivery) return { kind: 'unknown_delivery' };
     if (delivery.recorded) return outcomeOfRecorded(delivery);
     if (isTerminal(delivery.status) || delivery.status === 'held') return outcomeOfRow(delivery);
-    if (!input.force && !delivery.wakeRequested && waitOf(delivery) > dueToleranceMs) return outcomeOfRow(delivery);
+    if (!input.force && !delivery.wakeRequested && waitOf(delivery) > dueToleranceMs) return this.notDue(delivery);
     const number = delivery.attemptCount + 1;
     if (lane === 'local' && !delivery.endpoint.quick) {
       return {
@@ -67,6 +67,16 @@ export class AttemptRunner {
       'problem' in request ? notSent(this.deps.now(), request.problem) : await this.deps.sender.send(request);
     if (answer.noSlot) return { kind: 'not_sent', cause: 'no_connection_free' };
     return this.recordPatiently(input, delivery, answer);
+  }
+
+  private async notDue(delivery: LoadedDelivery): Promise<AttemptOutcome> {
+    if (delivery.restsForMs <= delivery.dueInMs) return outcomeOfRow(delivery);
+    try {
+      await this.deps.attempts.waitForEndpoint(delivery.id);
+    } catch (error) {
+      this.deps.log.warn({ delivery_id: delivery.id, err: error }, 'the row does not say yet that its endpoint rests');
+    }
+    return outcomeOfRow({ ...delivery, reason: 'retry_after' });
   }
 
   /** Reads the row, and first settles what a start or the endpoint's state changes about it. */

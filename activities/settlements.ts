@@ -7,7 +7,7 @@ export function createSettlementActivities(deps: ActivityDependencies, runner: A
   return {
     recordAttempt: (input) => runner.recordSent(input),
     settleAttempt: (input) => runner.settle(input),
-    cancelDelivery: (input) => deps.deliveries.cancelFromWorkflow(input.deliveryId),
+    cancelDelivery: (input) => deps.deliveries.cancelFromWorkflow(input),
     requestCancellation: (input) => deps.announcer.cancelRun(input.deliveryId, input.runId),
   };
 }

@@ -6,14 +6,15 @@
  */
 import { hostname } from 'node:os';
 import { Connection } from '@temporalio/client';
+import proto from '@temporalio/proto';
 import { loadConfig } from '../dist/src/config/config.js';
 import { taskQueues } from '../dist/workflows/contracts/names.js';
 
 const timeoutMs = 5_000;
 /** A poll lasts a minute at most, and the server notes its beginning. */
 const silentForMs = 150_000;
-const workflowTasks = 1;
-const activityTasks = 2;
+const { TASK_QUEUE_TYPE_WORKFLOW: workflowTasks, TASK_QUEUE_TYPE_ACTIVITY: activityTasks } =
+  proto.temporal.api.enums.v1.TaskQueueType;
 
 const checks = { api: checkApi, worker: checkWorker };
 const [kind = ''] = process.argv.slice(2);

@@ -106,7 +106,12 @@ async function run() {
   });
   cleanups.push(() => postgres.stop());
 
-  const database = { host: '127.0.0.1', port: postgresPort, user: 'temporal', password: randomBytes(18).toString('hex') };
+  const database = {
+    host: '127.0.0.1',
+    port: postgresPort,
+    user: 'temporal',
+    password: randomBytes(18).toString('hex'),
+  };
   await createTemporalRole(postgres.url, database);
   const temporal = new TemporalServer({
     root,
@@ -123,11 +128,15 @@ async function run() {
   });
   temporal.validateDynamicConfig();
   cleanups.push(() => temporal.stop());
-  await withProgress(progress, `Starting Temporal ${temporalVersion} on port ${temporal.address.split(':')[1]}`, async () => {
-    await temporal.start();
-    temporal.createNamespace();
-    temporal.createNamespace();
-  });
+  await withProgress(
+    progress,
+    `Starting Temporal ${temporalVersion} on port ${temporal.address.split(':')[1]}`,
+    async () => {
+      await temporal.start();
+      temporal.createNamespace();
+      temporal.createNamespace();
+    },
+  );
   if (interrupted) return 130;
 
   const processDir = join(workDir, 'processes');

@@ -19,7 +19,8 @@ await runEntry(async () => {
     connection: 'plain',
     log,
   });
-  await core.start();
+  // Also a process that still waits for Postgres ends when it is asked to.
+  if (await Promise.race([core.start().then(() => false), stopped.then(() => true)])) return;
   const generated = await ensureServiceKey(core, config.bootstrapApiKey);
   if (generated) process.stdout.write(`The first service API key, shown once: ${generated}\n`);
   core.sweeper.start();

@@ -20,7 +20,8 @@ await runEntry(async () => {
     connection: 'native',
     log,
   });
-  await core.start();
+  // Also a process that still waits for Postgres ends when it is asked to.
+  if (await Promise.race([core.start().then(() => false), stopped.then(() => true)])) return;
   core.sweeper.start();
   const worker = new WorkerProcess(core);
   const ended = await Promise.race([stopped, worker.start().then(() => worker.failed)]);

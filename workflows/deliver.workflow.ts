@@ -112,6 +112,9 @@ class DeliveryRun {
           outcome = await this.settled(() => settlements.recordAttempt({ ...this.attemptInput(), sent }));
           break;
         }
+        case 'superseded':
+          // This run can only end; the next one goes on with the round that was opened meanwhile.
+          return continueAsNew<typeof deliver>(this.input);
         case 'unknown_delivery':
           throw invalidInput('there is no such delivery');
       }
@@ -198,7 +201,11 @@ class DeliveryRun {
 
   private async settleCancellation(): Promise<AttemptOutcome> {
     this.view = { ...this.view, phase: 'settling' };
-    return CancellationScope.nonCancellable(() => settlements.cancelDelivery({ deliveryId: this.input.deliveryId }));
+    const { deliveryId } = this.input;
+    const { runId } = this.info;
+    return CancellationScope.nonCancellable(() =>
+      settlements.cancelDelivery({ deliveryId, runId, round: this.view.round }),
+    );
   }
 
   /** Completed when delivered, Failed with a named type when dead-lettered, Cancelled when cancelled. */

@@ -87,8 +87,12 @@ export type AttemptOutcome =
   | { readonly kind: 'not_sent'; readonly cause: string }
   /** Sent, but recording failed for 3 s: `recordAttempt` has to run until it succeeds. The answer's body is given up. */
   | { readonly kind: 'unrecorded'; readonly sent: SentAttempt }
+  /** A cancelled run found a newer round: a redelivery was accepted after the cancellation, and is not to be lost with it. */
+  | { readonly kind: 'superseded' }
   /** No such delivery. */
   | { readonly kind: 'unknown_delivery' };
+
+export type CancelOutcome = Extract<AttemptOutcome, { kind: 'closed' | 'superseded' | 'unknown_delivery' }>;
 
 /** All that is worth recording of an attempt, without its body. */
 export interface SentAttempt {
@@ -108,6 +112,9 @@ export interface RecordAttemptInput extends AttemptInput {
 
 export interface CancelInput {
   readonly deliveryId: string;
+  readonly runId: string;
+  /** The round that the run last knew of; 0 when it knows of none. */
+  readonly round: number;
 }
 
 /** Names one run of a delivery's workflow. */
@@ -132,8 +139,8 @@ export interface SettlementActivities {
   recordAttempt(input: RecordAttemptInput): Promise<AttemptOutcome>;
   /** What was recorded of an attempt whose activity died, else records `outcome_unknown`, which spends the attempt. */
   settleAttempt(input: AttemptInput): Promise<AttemptOutcome>;
-  /** Turns a waiting row `cancelled` and returns the state it has then. */
-  cancelDelivery(input: CancelInput): Promise<ClosedOutcome | { readonly kind: 'unknown_delivery' }>;
+  /** Turns a waiting row `cancelled` and returns the state it has then. A round that was opened after the run's own stays open. */
+  cancelDelivery(input: CancelInput): Promise<CancelOutcome>;
   /** Requests the cancellation of the run that calls it: only such a run can end as Cancelled. */
   requestCancellation(input: CancelRunInput): Promise<void>;
 }

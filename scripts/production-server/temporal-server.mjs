@@ -45,7 +45,8 @@ export class TemporalServer {
       encoding: 'utf8',
       timeout: 180_000,
     });
-    if (status !== 0) throw new Error(`deploy/temporal/${name} ended with ${status}:\n${(stdout + stderr).slice(-3_000)}`);
+    if (status !== 0)
+      throw new Error(`deploy/temporal/${name} ended with ${status}:\n${(stdout + stderr).slice(-3_000)}`);
     return stdout + stderr;
   }
 
@@ -82,7 +83,8 @@ export class TemporalServer {
     this.#spawn();
     const deadline = Date.now() + startTimeoutMs;
     while (Date.now() < deadline) {
-      if (this.#child.exitCode !== null) throw new Error(`The Temporal server ended while it started:\n${this.logTail()}`);
+      if (this.#child.exitCode !== null)
+        throw new Error(`The Temporal server ended while it started:\n${this.logTail()}`);
       if (await this.isHealthy()) return;
       await new Promise((resolve) => setTimeout(resolve, 200));
     }

@@ -72,6 +72,19 @@ export class AttemptStore {
     };
   }
 
+  /** The endpoint rests for longer than the row waits: the row says so, to readers and to the sweeper. */
+  async waitForEndpoint(deliveryId: string): Promise<void> {
+    await this.db.query(
+      `update deliveries d
+          set next_attempt_at = e.not_before, reason = 'retry_after', updated_at = now(),
+              sweep_after = e.not_before + interval '${sweepGraceMs} ms'
+         from endpoints e
+        where d.id = $1 and e.id = d.endpoint_id and d.status in ('pending', 'retrying') and not d.wake_requested
+          and e.not_before > greatest(d.next_attempt_at, now())`,
+      [deliveryId],
+    );
+  }
+
   /** A start by hand of a closed row is a redelivery: opens the next round, if the row is still closed in `round`. */
   async openNextRound(deliveryId: string, round: number, reason: DeliveryReason): Promise<void> {
     await this.db.query(

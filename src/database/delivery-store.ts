@@ -1,6 +1,6 @@
 import type { DataSource } from 'typeorm';
-import type { ClosedOutcome } from '../../activities/contracts/delivery-activities.js';
-import { type DeliveryReason, type DeliveryStatus, type TerminalStatus, isTerminal } from '../domain/closed-lists.js';
+import type { CancelInput, CancelOutcome } from '../../activities/contracts/delivery-activities.js';
+import { type DeliveryReason, type DeliveryStatus, isTerminal } from '../domain/closed-lists.js';
 import { keyset, type Page, type PageRequest, toPage } from './page.js';
 
 export interface DeliveryRow {
@@ -121,7 +121,7 @@ export class DeliveryStore {
       const [row] = await tx.query<
         { status: DeliveryStatus; waits: boolean | null; endpoint_status: string; deleted: boolean }[]
       >(
-        `select d.status, d.next_attempt_at > clock_timestamp() as waits, e.status as endpoint_status, e.deleted_at is not null as deleted
+        `select d.status, greatest(d.next_attempt_at, e.not_before) > clock_timestamp() as waits, e.status as endpoint_status, e.deleted_at is not null as deleted
            from deliveries d join endpoints e on e.id = d.endpoint_id
           where d.tenant_id = $1 and d.id = $2 for update of d`,
         [tenantId, id],
@@ -170,19 +170,25 @@ export class DeliveryStore {
     return delivery ? { kind: 'already_closed', delivery } : null;
   }
 
-  /** The same for a workflow that was asked to cancel: returns the final state, which may be another one. */
-  async cancelFromWorkflow(id: string): Promise<ClosedOutcome | { readonly kind: 'unknown_delivery' }> {
+  /**
+   * The same for a run that was asked to cancel: returns the final state, which may be another one. What was cancelled is the
+   * round of the run's own attempts: a later one was opened by a redelivery, which was accepted after the cancellation.
+   */
+  async cancelFromWorkflow({ deliveryId: id, runId, round }: CancelInput): Promise<CancelOutcome> {
     await this.db.query(
       `update deliveries set status = 'cancelled', reason = 'cancelled_by_request', next_attempt_at = null, sweep_after = null,
               wake_requested = false, updated_at = now()
-        where id = $1 and status in ('pending', 'retrying', 'held')`,
-      [id],
+        where id = $1 and status in ('pending', 'retrying', 'held')
+          and round <= coalesce((select max(a.round) from attempts a where a.delivery_id = $1 and a.run_id = $2),
+                                nullif($3::integer, 0), round)`,
+      [id, runId, round],
     );
     const [row] = await this.db.query<DeliveryRow[]>(`select ${columns} from deliveries where id = $1`, [id]);
     if (!row) return { kind: 'unknown_delivery' };
+    if (!isTerminal(row.status)) return { kind: 'superseded' };
     return {
       kind: 'closed',
-      status: row.status as TerminalStatus,
+      status: row.status,
       reason: row.reason,
       round: row.round,
       attemptCount: row.attempt_count,

@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { Global, Module, type DynamicModule, type LoggerService } from '@nestjs/common';
 import { APP_GUARD, NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
+import { SwaggerModule } from '@nestjs/swagger';
 import type { Core } from '../core.js';
 import { ApiKeyStore } from '../database/api-key-store.js';
 import { DeliveryStore } from '../database/delivery-store.js';
@@ -18,6 +18,7 @@ import { EventsController } from '../modules/events/events.controller.js';
 import { EventsService } from '../modules/events/events.service.js';
 import { HealthController, type Readiness } from '../modules/health/health.controller.js';
 import { ApiAdapter } from './api-adapter.js';
+import { createOpenApi } from './openapi.js';
 import { ProblemFilter } from './problems/problem.filter.js';
 import { validation } from './problems/validation.js';
 import { addressPolicyToken, configToken, readinessToken } from './tokens.js';
@@ -25,7 +26,6 @@ import { SecretBox } from '../security/secret-box.js';
 import type { Logger } from '../telemetry/logger.js';
 import { TemporalAnnouncer } from '../temporal/announcer.js';
 import { Dispatcher } from '../temporal/dispatcher.js';
-import { version } from '../version.js';
 
 /** Hands the core to Nest: plain objects, made once, outside of any container. */
 @Global()
@@ -82,18 +82,6 @@ export async function createHttpApp(core: Core): Promise<NestFastifyApplication>
   SwaggerModule.setup('docs', app, document, { jsonDocumentUrl: 'openapi.json', customSiteTitle: 'Posthorn API' });
   await app.init();
   return app;
-}
-
-export function createOpenApi(app: NestFastifyApplication): OpenAPIObject {
-  const builder = new DocumentBuilder()
-    .setTitle('Posthorn')
-    .setDescription(
-      'Sends webhooks: durable, signed, retried for hours. Errors are problem details (RFC 9457) with a stable `code`.',
-    )
-    .setVersion(version)
-    .setLicense('Apache-2.0', 'https://www.apache.org/licenses/LICENSE-2.0')
-    .addBearerAuth({ type: 'http', scheme: 'bearer', description: 'An API key.' });
-  return SwaggerModule.createDocument(app, builder.build());
 }
 
 function nestLogger(log: Logger): LoggerService {

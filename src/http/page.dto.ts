@@ -11,7 +11,7 @@ export const limitParameter = z
   .refine((limit) => limit <= maxPageLimit, limitRule)
   .prefault(String(defaultPageLimit))
   .meta({
-    override: { type: 'integer', minimum: 1, maximum: maxPageLimit, default: defaultPageLimit },
+    openapi: { type: 'integer', minimum: 1, maximum: maxPageLimit, default: defaultPageLimit },
     description: `Rows per page, 1 – ${maxPageLimit}.`,
   });
 

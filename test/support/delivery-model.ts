@@ -82,8 +82,8 @@ export class ModelDelivery {
   /** So many of the next reads or writes find the database away. */
   loadFailures = 0;
   recordFailures = 0;
-  /** Deaths of the next executions of attempt activities, in order. */
-  readonly deaths: Death[] = [];
+  /** Deaths of the next executions of attempt activities, in order; `null` lives. */
+  readonly deaths: (Death | null)[] = [];
 
   constructor(
     readonly answers: ScriptedAnswer[],
@@ -198,7 +198,7 @@ export class DeliveryModel {
     const nothing = (): void => undefined;
     const modelled = {
       attempts: this.attemptStore(),
-      deliveries: { cancelFromWorkflow: (id: string) => this.cancelFromWorkflow(id) },
+      deliveries: { cancelFromWorkflow: (input: { deliveryId: string }) => this.cancelFromWorkflow(input.deliveryId) },
       waiting: { closeOne: (id: string) => this.closeOne(id), closeAllOf: async () => 0 },
       letters: { announce: (endpointId: string) => this.announce(endpointId) },
       sender: { send: (request: OutboundRequest) => this.send(request) },
@@ -208,7 +208,9 @@ export class DeliveryModel {
       now: Date.now,
     };
     const model = this;
-    return Object.defineProperty(modelled, 'settings', { get: () => model.settings }) as unknown as ActivityDependencies;
+    return Object.defineProperty(modelled, 'settings', {
+      get: () => model.settings,
+    }) as unknown as ActivityDependencies;
   }
 
   /** Never rejects, as the real one. */

@@ -17,6 +17,10 @@ export class HeldAnswers {
 
   /** Answers all that wait. */
   release(status = 200): void {
-    for (const { reply } of this.held.splice(0)) reply.writeHead(status).end();
+    this.releaseEach(() => status);
+  }
+
+  releaseEach(statusOf: (request: ReceivedRequest) => number): void {
+    for (const { request, reply } of this.held.splice(0)) reply.writeHead(statusOf(request)).end();
   }
 }

@@ -48,11 +48,15 @@ export class PosthornProcess {
   }
 
   async says(text: string, timeoutMs = 30_000): Promise<void> {
-    await until(`${this.entry} says "${text}"`, async () => {
-      if (this.output.includes(text)) return true;
-      if (!this.isRunning) throw new Error(`it ended:\n${this.output}`);
-      return false;
-    }, timeoutMs).catch((error: unknown) => {
+    await until(
+      `${this.entry} says "${text}"`,
+      async () => {
+        if (this.output.includes(text)) return true;
+        if (!this.isRunning) throw new Error(`it ended:\n${this.output}`);
+        return false;
+      },
+      timeoutMs,
+    ).catch((error: unknown) => {
       throw new Error(`${String(error)}\n${this.output}`, { cause: error });
     });
   }
@@ -90,4 +94,24 @@ export class Processes {
   async killAll(): Promise<void> {
     await Promise.all(this.all.map((one) => one.kill9()));
   }
+}
+
+export interface ListedDelivery {
+  readonly id: string;
+  readonly event_id: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly attempt_count: number;
+}
+
+/** All pages of the list. */
+export async function allDeliveries(api: ApiClient, query: string): Promise<ListedDelivery[]> {
+  const all: ListedDelivery[] = [];
+  for (let cursor: string | null = ''; cursor !== null;) {
+    const page = await api.get(`/v1/webhook-deliveries?limit=250&${query}${cursor ? `&cursor=${cursor}` : ''}`);
+    if (page.status !== 200) throw new Error(`no list: ${page.status} ${page.text}`);
+    all.push(...(page.body.data as ListedDelivery[]));
+    cursor = page.body.next_cursor as string | null;
+  }
+  return all;
 }

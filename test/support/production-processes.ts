@@ -31,7 +31,9 @@ export class ProductionProcesses {
   ) {}
 
   /** An empty set: nothing runs yet. */
-  static async prepare(options: { namespace?: string; extra?: Record<string, string> } = {}): Promise<ProductionProcesses> {
+  static async prepare(
+    options: { namespace?: string; extra?: Record<string, string> } = {},
+  ): Promise<ProductionProcesses> {
     const server = inject('productionServer');
     const namespace = options.namespace ?? server.namespace;
     return new ProductionProcesses(

@@ -1,6 +1,6 @@
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
-import { defaultTenantId, tenantIdPattern } from '../../domain/ids.js';
+import { defaultTenantId } from '../../domain/ids.js';
 import { Problem } from '../problems/problem.js';
 
 /** Who asks: known from the API key. */
@@ -24,18 +24,6 @@ export function tenantOf(access: Access, named: string | null | undefined): stri
 }
 
 export const CurrentAccess = createParamDecorator((_: unknown, context: ExecutionContext): Access => accessOf(context));
-
-/** The tenant of a request without a body: from the key, or `?tenant_id=` with a service key. */
-export const CurrentTenant = createParamDecorator((_: unknown, context: ExecutionContext): string => {
-  const request = context.switchToHttp().getRequest<AuthenticatedRequest>();
-  const named = (request.query as { tenant_id?: unknown }).tenant_id;
-  if (named !== undefined && (typeof named !== 'string' || !tenantIdPattern.test(named))) {
-    throw new Problem(422, 'invalid_field', 'tenant_id is 1 – 64 of the characters A-Z a-z 0-9 . _ -', {
-      field: 'tenant_id',
-    });
-  }
-  return tenantOf(accessOf(context), named);
-});
 
 function accessOf(context: ExecutionContext): Access {
   const { access } = context.switchToHttp().getRequest<AuthenticatedRequest>();

@@ -1,42 +1,114 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiResponse } from '@nestjs/swagger';
 import { z } from 'zod';
-import { problemTitles, type ProblemCode } from './problem.js';
+import { referTo } from '../openapi-schemas.js';
+import { Problem, problemTitles, type ProblemCode } from './problem.js';
 
 export const problemDto = z
   .object({
     type: z.string().describe('`urn:posthorn:problem:<code>`.'),
-    title: z.string(),
-    status: z.int(),
+    title: z.string().describe('The code in words; the same for every problem with this code.'),
+    status: z.int().min(400).max(599).describe('The HTTP status.'),
     code: z
       .enum(Object.keys(problemTitles) as [ProblemCode, ...ProblemCode[]])
       .describe('Stable: programs may rely on it.'),
-    detail: z.string().describe('What is wrong and what would be right.'),
-    field: z.string().optional().describe('The field, header or parameter at fault.'),
+    detail: z.string().describe('What is wrong with this request and what would be right.'),
+    field: z.string().optional().describe('The field, header or parameter at fault, where there is one.'),
     errors: z
-      .array(z.object({ field: z.string().nullable(), detail: z.string() }))
+      .array(
+        z.object({
+          field: z.string().nullable().describe('The field at fault, or null for the body as a whole.'),
+          detail: z.string().describe('What is wrong with it.'),
+        }),
+      )
       .optional()
-      .describe('All faults, where there are several.'),
+      .describe('All faults, where there are several; the first of them is the one above.'),
   })
   .meta({ id: 'Problem', description: 'RFC 9457 problem details.' });
 
-const meanings: Record<number, string> = {
-  400: 'The body is not JSON.',
-  401: 'The API key is missing or wrong.',
-  403: 'The API key belongs to another tenant.',
-  404: 'There is no such thing.',
-  409: 'The state does not allow it.',
-  413: 'Too large.',
-  415: 'Not JSON.',
-  422: 'A field is not valid; `field` names it.',
-  503: 'The database is away; nothing was stored.',
+/** What each status means, with the codes it comes with and an example. */
+const answers: Readonly<Record<number, readonly [meaning: string, codes: readonly ProblemCode[], example: Problem]>> = {
+  400: [
+    'The body or the request is not well-formed',
+    ['malformed_json', 'invalid_encoding', 'invalid_request'],
+    new Problem(400, 'malformed_json', "The body is not valid JSON: expected ',' or '}' at line 1, column 24"),
+  ],
+  401: [
+    'The API key is missing or wrong',
+    ['unauthorized'],
+    new Problem(401, 'unauthorized', 'Send the header Authorization: Bearer <API key>', { field: 'Authorization' }),
+  ],
+  403: [
+    'The API key belongs to another tenant',
+    ['tenant_forbidden'],
+    new Problem(403, 'tenant_forbidden', 'This API key acts for its own tenant only: leave tenant_id out', {
+      field: 'tenant_id',
+    }),
+  ],
+  404: [
+    'There is no such thing, or it is another tenant’s',
+    ['not_found'],
+    new Problem(404, 'not_found', "There is no delivery 'whd_01KC0000000000000000000000'"),
+  ],
+  409: [
+    'What is there already does not allow it',
+    ['idempotency_conflict', 'event_id_conflict', 'delivery_closed', 'endpoint_unavailable'],
+    new Problem(409, 'delivery_closed', 'The delivery is succeeded already: there is nothing to cancel'),
+  ],
+  413: [
+    'Too large',
+    ['too_large', 'too_many_events'],
+    new Problem(413, 'too_large', 'This call takes a body of at most 262144 bytes (POSTHORN_HTTP_BODY_LIMIT_BYTES)'),
+  ],
+  415: [
+    'Not JSON',
+    ['unsupported_media_type'],
+    new Problem(415, 'unsupported_media_type', 'Send JSON with the header Content-Type: application/json', {
+      field: 'Content-Type',
+    }),
+  ],
+  422: [
+    'A field, header or parameter is not valid; `field` names it',
+    [
+      'missing_field',
+      'invalid_field',
+      'unknown_field',
+      'duplicate_field',
+      'too_deep',
+      'invalid_url',
+      'invalid_idempotency_key',
+    ],
+    new Problem(422, 'missing_field', 'type is missing: send a dotted name such as invoice.paid', { field: 'type' }),
+  ],
+  503: [
+    'The database is away; nothing was stored. Repeat the request after `Retry-After` seconds, with the same Idempotency-Key',
+    ['database_unavailable'],
+    new Problem(
+      503,
+      'database_unavailable',
+      'Nothing was stored. Repeat the request, with the same Idempotency-Key, in a moment',
+    ),
+  ],
 };
 
-/** Documents the problems that an operation may answer. */
+const headersOf: Readonly<Record<number, object>> = {
+  401: { 'WWW-Authenticate': { description: 'The scheme to use.', schema: { type: 'string' } } },
+  503: { 'Retry-After': { description: 'Seconds to wait.', schema: { type: 'integer' } } },
+};
+
+/** Documents the problems that an operation may answer, besides 401 and 503, which every call under /v1 may. */
 export function ApiProblems(...statuses: readonly number[]): MethodDecorator {
-  return applyDecorators(
-    ...statuses.map((status) =>
-      ApiResponse({ status, description: meanings[status] ?? '', standardSchema: problemDto }),
-    ),
-  );
+  const all = [...new Set([...statuses, 401, 503])].sort((a, b) => a - b);
+  return applyDecorators(...all.map(problemResponse)) as MethodDecorator;
+}
+
+function problemResponse(status: number): MethodDecorator {
+  const [meaning, codes, example] = answers[status] ?? ['', [], new Problem(status, 'invalid_request', '')];
+  const headers = headersOf[status];
+  return ApiResponse({
+    status,
+    description: `${meaning} (${codes.map((code) => `\`${code}\``).join(', ')}).`,
+    ...(headers ? { headers: headers as never } : {}),
+    content: { 'application/problem+json': { schema: referTo(problemDto), example: example.toJSON() } },
+  });
 }

@@ -1,10 +1,14 @@
 import { Body, Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
-import { ApiBearerAuth, ApiOperation, ApiResponse, ApiTags } from '@nestjs/swagger';
-import { type Access, CurrentAccess, CurrentTenant } from '../../http/access/access.js';
+import { ApiBearerAuth, ApiBody, ApiOperation, ApiParam, ApiResponse, ApiTags } from '@nestjs/swagger';
+import { type Access, CurrentAccess, tenantOf } from '../../http/access/access.js';
+import { IdPipe } from '../../http/id.pipe.js';
+import { referTo } from '../../http/openapi-schemas.js';
+import { tenantQuery, type TenantQuery } from '../../http/page.dto.js';
 import { ApiProblems } from '../../http/problems/api-problems.js';
 import {
   actionBody,
   type ActionBody,
+  actionDto,
   attemptListDto,
   attemptQuery,
   type AttemptQuery,
@@ -18,6 +22,9 @@ import {
 } from './deliveries.dto.js';
 import { DeliveriesService } from './deliveries.service.js';
 
+const idParam = { name: 'id', description: 'The delivery, `whd_…`.', example: 'whd_01KC0000000000000000000002' };
+const deliveryId = new IdPipe('delivery');
+
 @ApiTags('deliveries')
 @ApiBearerAuth()
 @Controller('v1/webhook-deliveries')
@@ -25,67 +32,82 @@ export class DeliveriesController {
   constructor(private readonly deliveries: DeliveriesService) {}
 
   @Get()
-  @ApiOperation({ summary: 'List deliveries, newest first', description: '`status=failed` is the dead-letter store.' })
-  @ApiResponse({ status: 200, standardSchema: deliveryListDto })
-  @ApiProblems(401, 422)
-  list(@CurrentTenant() tenant: string, @Query({ schema: deliveryQuery }) query: DeliveryQuery) {
-    return this.deliveries.list(tenant, query);
+  @ApiOperation({
+    summary: 'List deliveries',
+    description: 'Newest first. Filters are combined with AND. `status=failed` is the dead-letter store.',
+  })
+  @ApiResponse({ status: 200, description: 'A page of deliveries.', standardSchema: deliveryListDto })
+  @ApiProblems(403, 422)
+  list(@CurrentAccess() access: Access, @Query({ schema: deliveryQuery }) query: DeliveryQuery) {
+    return this.deliveries.list(tenantOf(access, query.tenant_id), query);
   }
 
   @Get(':id')
   @ApiOperation({
-    summary: 'One delivery',
+    summary: 'Get a delivery',
     description: 'With `wait`, the answer comes when the delivery is closed, or after that time.',
   })
-  @ApiResponse({ status: 200, standardSchema: deliveryDto })
-  @ApiProblems(401, 404, 422)
-  get(@CurrentTenant() tenant: string, @Param('id') id: string, @Query({ schema: waitQuery }) query: WaitQuery) {
-    return this.deliveries.get(tenant, id, query);
+  @ApiParam(idParam)
+  @ApiResponse({ status: 200, description: 'The delivery.', standardSchema: deliveryDto })
+  @ApiProblems(403, 404, 422)
+  get(
+    @CurrentAccess() access: Access,
+    @Param('id', deliveryId) id: string,
+    @Query({ schema: waitQuery }) query: WaitQuery,
+  ) {
+    return this.deliveries.get(tenantOf(access, query.tenant_id), id, query);
   }
 
   @Get(':id/attempts')
-  @ApiOperation({ summary: 'The attempts of a delivery, in order' })
-  @ApiResponse({ status: 200, standardSchema: attemptListDto })
-  @ApiProblems(401, 404, 422)
+  @ApiOperation({ summary: 'List the attempts of a delivery', description: 'Oldest first, over all rounds.' })
+  @ApiParam(idParam)
+  @ApiResponse({ status: 200, description: 'A page of attempts.', standardSchema: attemptListDto })
+  @ApiProblems(403, 404, 422)
   attempts(
-    @CurrentTenant() tenant: string,
-    @Param('id') id: string,
+    @CurrentAccess() access: Access,
+    @Param('id', deliveryId) id: string,
     @Query({ schema: attemptQuery }) query: AttemptQuery,
   ) {
-    return this.deliveries.attempts(tenant, id, query);
+    return this.deliveries.attempts(tenantOf(access, query.tenant_id), id, query);
   }
 
   @Post(':id/redeliver')
   @HttpCode(202)
   @ApiOperation({
     summary: 'Deliver again',
-    description: 'A closed delivery opens its next round with a full schedule; a waiting one is attempted at once.',
+    description:
+      'A closed delivery opens its next round with a full schedule; a waiting one is attempted at once. While an attempt is due or in flight, nothing changes and the answer says `already_in_progress`. A 409 `endpoint_unavailable` where the endpoint is deleted or not active.',
   })
-  @ApiResponse({ status: 202, standardSchema: redeliveryDto })
-  @ApiProblems(401, 404, 409, 422)
+  @ApiParam(idParam)
+  @ApiBody({ schema: referTo(actionDto), required: false })
+  @ApiResponse({ status: 202, description: 'Accepted, and kept.', standardSchema: redeliveryDto })
+  @ApiProblems(400, 403, 404, 409, 413, 415, 422)
   redeliver(
     @CurrentAccess() access: Access,
-    @CurrentTenant() tenant: string,
-    @Param('id') id: string,
+    @Param('id', deliveryId) id: string,
+    @Query({ schema: tenantQuery }) query: TenantQuery,
     @Body({ schema: actionBody }) body: ActionBody,
   ) {
-    return this.deliveries.redeliver(access, tenant, id, body);
+    return this.deliveries.redeliver(access, tenantOf(access, query.tenant_id), id, body);
   }
 
   @Post(':id/cancel')
   @HttpCode(202)
   @ApiOperation({
-    summary: 'Give a waiting delivery up',
-    description: 'A request in flight finishes, and may still make the delivery `succeeded`.',
+    summary: 'Cancel a delivery',
+    description:
+      'Gives a waiting delivery up. A request in flight finishes, and may still make the delivery `succeeded`. A 409 `delivery_closed` where nothing waits.',
   })
-  @ApiResponse({ status: 202, standardSchema: deliveryDto })
-  @ApiProblems(401, 404, 409, 422)
+  @ApiParam(idParam)
+  @ApiBody({ schema: referTo(actionDto), required: false })
+  @ApiResponse({ status: 202, description: 'Cancelled.', standardSchema: deliveryDto })
+  @ApiProblems(400, 403, 404, 409, 413, 415, 422)
   cancel(
     @CurrentAccess() access: Access,
-    @CurrentTenant() tenant: string,
-    @Param('id') id: string,
+    @Param('id', deliveryId) id: string,
+    @Query({ schema: tenantQuery }) query: TenantQuery,
     @Body({ schema: actionBody }) body: ActionBody,
   ) {
-    return this.deliveries.cancel(access, tenant, id, body);
+    return this.deliveries.cancel(access, tenantOf(access, query.tenant_id), id, body);
   }
 }

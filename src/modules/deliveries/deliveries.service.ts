@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, type OnModuleDestroy } from '@nestjs/common';
 import { type DeliveryRow, DeliveryStore } from '../../database/delivery-store.js';
 import { isTerminal } from '../../domain/closed-lists.js';
 import { pause } from '../../pause.js';
@@ -18,7 +18,9 @@ import {
 const pollMs = 150;
 
 @Injectable()
-export class DeliveriesService {
+export class DeliveriesService implements OnModuleDestroy {
+  private readonly stopping = new AbortController();
+
   constructor(
     private readonly deliveries: DeliveryStore,
     private readonly dispatcher: Dispatcher,
@@ -30,13 +32,18 @@ export class DeliveriesService {
     return { data: page.rows.map(toDelivery), next_cursor: page.nextCursor, prev_cursor: page.prevCursor };
   }
 
+  /** Those who wait get their answer at once: a stopping process stays for nobody. */
+  onModuleDestroy(): void {
+    this.stopping.abort();
+  }
+
   /** One delivery; with `wait`, once it is closed or the time is over. */
   async get(tenantId: string, id: string, { wait = 0 }: WaitQuery) {
     const deadline = Date.now() + wait;
     for (;;) {
       const row = await this.find(tenantId, id);
-      if (isTerminal(row.status) || Date.now() >= deadline) return toDelivery(row);
-      await pause(Math.min(pollMs, Math.max(1, deadline - Date.now())));
+      if (isTerminal(row.status) || Date.now() >= deadline || this.stopping.signal.aborted) return toDelivery(row);
+      await pause(Math.min(pollMs, Math.max(1, deadline - Date.now())), this.stopping.signal);
     }
   }
 

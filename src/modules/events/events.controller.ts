@@ -2,6 +2,8 @@ import { Body, Controller, Headers, HttpCode, Post, Query, Res } from '@nestjs/c
 import { ApiBearerAuth, ApiBody, ApiHeader, ApiOperation, ApiResponse, ApiTags } from '@nestjs/swagger';
 import type { FastifyReply } from 'fastify';
 import { type Access, CurrentAccess } from '../../http/access/access.js';
+import { referTo } from '../../http/openapi-schemas.js';
+import { noQuery } from '../../http/page.dto.js';
 import { ApiProblems } from '../../http/problems/api-problems.js';
 import {
   batchAnswerDto,
@@ -12,14 +14,21 @@ import {
   publishQuery,
   type PublishQuery,
 } from './events.dto.js';
-import { bodySchema } from '../../http/body-schema.js';
 import { EventsService, type FixedAnswer } from './events.service.js';
 
 const idempotencyHeader = {
   name: 'Idempotency-Key',
   required: false,
   description:
-    '1 – 255 printable ASCII characters, kept for 24 h per tenant. The same key with the same bytes gets the first answer again, with `Idempotency-Replayed: true`.',
+    '1 – 255 printable ASCII characters, kept for 24 h per tenant. The same key with the same bytes gets the first answer again, with `Idempotency-Replayed: true`; with other bytes it is a 409.',
+  schema: { type: 'string', minLength: 1, maxLength: 255 },
+} as const;
+
+const replayedHeader = {
+  'Idempotency-Replayed': {
+    description: '`true`: the answer to an earlier request with the same key.',
+    schema: { type: 'string' as const, example: 'true' },
+  },
 };
 
 @ApiTags('events')
@@ -32,42 +41,52 @@ export class EventsController {
   @HttpCode(202)
   @ApiOperation({
     summary: 'Publish an event',
-    description: 'The answer means: committed to Postgres, with one delivery per endpoint that wants it.',
+    description: 'The answer means: committed to Postgres, with one delivery per active endpoint that wants it.',
   })
   @ApiHeader(idempotencyHeader)
-  @ApiBody({ schema: bodySchema(newEventDto) })
-  @ApiResponse({ status: 202, standardSchema: eventDto })
+  @ApiBody({ schema: referTo(newEventDto), required: true })
+  @ApiResponse({ status: 202, description: 'Committed.', headers: { ...replayedHeader }, standardSchema: eventDto })
   @ApiResponse({ status: 200, description: 'With `dry_run=true`.', standardSchema: dryRunDto })
-  @ApiProblems(400, 401, 403, 409, 413, 415, 422, 503)
+  @ApiProblems(400, 403, 409, 413, 415, 422)
   async publish(
     @CurrentAccess() access: Access,
-    @Body() body: Buffer,
+    @Body() body: Buffer | undefined,
     @Query({ schema: publishQuery }) query: PublishQuery,
     @Headers('idempotency-key') key: string | undefined,
     @Res() reply: FastifyReply,
   ) {
-    send(reply, await this.events.publish(access, body, query, key));
+    send(reply, await this.events.publish(access, body ?? nothing, query, key));
   }
 
   @Post('batch')
   @HttpCode(202)
   @ApiOperation({
     summary: 'Publish up to 1,000 events',
-    description: 'Each one is validated and answered on its own; the valid ones go in together.',
+    description:
+      'Each one is validated and answered on its own; the valid ones go in together, by one transaction. A batch that is refused as a whole (malformed, too large) stores nothing.',
   })
   @ApiHeader(idempotencyHeader)
-  @ApiBody({ schema: bodySchema(newEventBatchDto) })
-  @ApiResponse({ status: 202, standardSchema: batchAnswerDto })
-  @ApiProblems(400, 401, 409, 413, 415, 422, 503)
+  @ApiBody({ schema: referTo(newEventBatchDto), required: true })
+  @ApiResponse({
+    status: 202,
+    description: 'What became of each event; those with status 202 are committed.',
+    headers: { ...replayedHeader },
+    standardSchema: batchAnswerDto,
+  })
+  @ApiProblems(400, 409, 413, 415, 422)
   async publishBatch(
     @CurrentAccess() access: Access,
-    @Body() body: Buffer,
+    @Body() body: Buffer | undefined,
+    @Query({ schema: noQuery }) _query: object,
     @Headers('idempotency-key') key: string | undefined,
     @Res() reply: FastifyReply,
   ) {
-    send(reply, await this.events.publishBatch(access, body, key));
+    send(reply, await this.events.publishBatch(access, body ?? nothing, key));
   }
 }
+
+/** A request without a body and without a Content-Type reaches no parser. */
+const nothing = Buffer.alloc(0);
 
 function send(reply: FastifyReply, { statusCode, answer, replayed }: FixedAnswer): void {
   if (replayed) void reply.header('Idempotency-Replayed', 'true');

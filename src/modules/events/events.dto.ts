@@ -1,84 +1,148 @@
 import { z } from 'zod';
 import { deliveryStatuses } from '../../domain/closed-lists.js';
 import { eventTypePattern, maxEventTypeLength } from '../../domain/event-type.js';
+import { eventIdPattern, tenantIdPattern } from '../../domain/ids.js';
 import { problemDto } from '../../http/problems/api-problems.js';
+import { timestamp } from '../../http/text.dto.js';
+import { maxApiVersionLength, maxJsonDepth, maxSourceLength, maxSubjectLength } from './event-body.js';
 
-/** Bodies are read byte for byte (event-body.ts); these schemas describe them, and validate queries and answers. */
+/** Bodies are read byte for byte (event-body.ts); these schemas describe them, and validate queries. */
 export const newEventDto = z
   .strictObject({
     type: z
       .string()
       .regex(eventTypePattern)
       .max(maxEventTypeLength)
-      .describe(`Dotted name of a fact in the past tense, \`invoice.paid\`, ≤ ${maxEventTypeLength} characters.`),
-    data: z.any().describe('Any JSON value; delivered byte for byte as published.'),
-    id: z
-      .string()
-      .optional()
+      .meta({
+        description: `Dotted name of a fact in the past tense, at most ${maxEventTypeLength} characters from \`[A-Za-z0-9_-]\` and dots.`,
+        example: 'invoice.paid',
+      }),
+    data: z.any().meta({
+      description: `Any JSON value, nested at most ${maxJsonDepth} levels deep. Delivered byte for byte as published.`,
+      example: { invoice_id: 'inv_1', amount: '12.50' },
+    }),
+    id: z.string().regex(eventIdPattern).nullish().meta({
+      description:
+        'Your own id, 1 – 200 of `[A-Za-z0-9._:-]`; by default Posthorn makes one. Publishing it again with the same bytes answers as the first time, with other bytes is a 409.',
+      example: 'inv_1-paid',
+    }),
+    created_at: timestamp()
+      .nullish()
       .describe(
-        'Your own id, 1 – 200 of `[A-Za-z0-9._:-]`; publishing it again with the same bytes answers as the first time.',
+        'When it happened: RFC 3339 with an offset, kept in UTC with milliseconds. Default: the time of acceptance.',
       ),
-    created_at: z.string().optional().describe('When it happened, RFC 3339. Default: the time of acceptance.'),
-    source: z.string().optional().describe('≤ 512 characters.'),
-    subject: z.string().optional().describe('≤ 512 characters.'),
-    api_version: z.string().optional().describe('≤ 64 characters.'),
-    tenant_id: z
+    source: z
       .string()
-      .optional()
-      .describe('With a service key: the tenant on whose behalf it happened. Default `default`.'),
+      .max(maxSourceLength)
+      .nullish()
+      .meta({
+        description: `Where it happened: a URI reference of 1 – ${maxSourceLength} characters.`,
+        example: '/billing',
+      }),
+    subject: z
+      .string()
+      .max(maxSubjectLength)
+      .nullish()
+      .meta({
+        description: `What it is about: 1 – ${maxSubjectLength} characters, none of them control characters.`,
+        example: 'inv_1',
+      }),
+    api_version: z
+      .string()
+      .max(maxApiVersionLength)
+      .nullish()
+      .meta({
+        description: `Version of the data’s shape: 1 – ${maxApiVersionLength} characters, none of them control characters.`,
+        example: '2026-01-31',
+      }),
+    tenant_id: z.string().regex(tenantIdPattern).nullish().meta({
+      description:
+        'The tenant on whose behalf it happened, 1 – 64 of `[A-Za-z0-9._-]`. A service key may name any, by default `default`; a tenant’s key only its own.',
+      example: 'default',
+    }),
   })
-  .meta({ id: 'NewEvent' });
+  .meta({ id: 'NewEvent', description: 'An event to publish. Optional fields may be null, which means: not given.' });
 
-export const newEventBatchDto = z.strictObject({ events: z.array(newEventDto) }).meta({ id: 'NewEventBatch' });
+export const newEventBatchDto = z
+  .strictObject({
+    events: z
+      .array(newEventDto)
+      .describe(
+        'At most POSTHORN_HTTP_BATCH_LIMIT_EVENTS (1,000) events, each of at most POSTHORN_HTTP_BODY_LIMIT_BYTES.',
+      ),
+  })
+  .meta({ id: 'NewEventBatch', description: 'Events to publish together.' });
 
 export const eventDeliveryDto = z
-  .object({ id: z.string(), endpoint_id: z.string(), status: z.enum(deliveryStatuses) })
-  .meta({ id: 'EventDelivery' });
+  .object({
+    id: z.string().meta({ description: 'The delivery, `whd_…`.', example: 'whd_01KC0000000000000000000002' }),
+    endpoint_id: z.string().meta({ description: 'Where it goes, `we_…`.', example: 'we_01KC0000000000000000000001' }),
+    status: z
+      .enum(deliveryStatuses)
+      .describe('`pending`: as it was accepted. What became of it since is told by the delivery itself.'),
+  })
+  .meta({ id: 'EventDelivery', description: 'One delivery of an event, as it was accepted.' });
 
 export const eventDto = z
   .object({
-    id: z.string(),
-    type: z.string(),
-    created_at: z.string(),
-    source: z.string().nullable(),
-    subject: z.string().nullable(),
-    api_version: z.string().nullable(),
-    tenant_id: z.string(),
-    deliveries: z.array(eventDeliveryDto).describe('One per endpoint that wants it.'),
+    id: z.string().meta({ description: 'Your own id, or `evt_…`.', example: 'evt_01KC0000000000000000000000' }),
+    type: z.string().meta({ description: 'As published.', example: 'invoice.paid' }),
+    created_at: timestamp().describe('When it happened: as published, in UTC, or the time of acceptance.'),
+    source: z.string().nullable().describe('As published, or null.'),
+    subject: z.string().nullable().describe('As published, or null.'),
+    api_version: z.string().nullable().describe('As published, or null.'),
+    tenant_id: z.string().meta({ description: 'The tenant on whose behalf it happened.', example: 'default' }),
+    deliveries: z
+      .array(eventDeliveryDto)
+      .describe('One per active endpoint that wants this type, at the time of acceptance. May be empty.'),
   })
-  .meta({ id: 'PublishedEvent' });
+  .meta({ id: 'PublishedEvent', description: 'An event that is committed to Postgres, with its deliveries.' });
 
 export const dryRunDto = z
   .object({
-    dry_run: z.literal(true),
-    type: z.string(),
-    tenant_id: z.string(),
-    endpoints: z.array(z.object({ endpoint_id: z.string(), url: z.string() })).describe('Who would get it.'),
+    dry_run: z.literal(true).describe('Nothing was stored.'),
+    type: z.string().meta({ description: 'As published.', example: 'invoice.paid' }),
+    tenant_id: z.string().meta({ description: 'The tenant whose endpoints were looked at.', example: 'default' }),
+    endpoints: z
+      .array(
+        z
+          .object({
+            endpoint_id: z.string().meta({ description: '`we_…`', example: 'we_01KC0000000000000000000001' }),
+            url: z.string().meta({ description: 'Where it would go.', example: 'https://hooks.example.com/posthorn' }),
+          })
+          .meta({ id: 'DryRunEndpoint', description: 'An endpoint that would get the event.' }),
+      )
+      .describe('Who would get it.'),
   })
-  .meta({ id: 'DryRun' });
+  .meta({ id: 'DryRun', description: 'What publishing would do.' });
 
 export const batchAnswerDto = z
   .object({
-    accepted: z.int(),
-    rejected: z.int(),
+    accepted: z.int().min(0).describe('Events that are committed: those with status 202.'),
+    rejected: z.int().min(0).describe('Events that were refused; nothing of them was stored.'),
     data: z
       .array(
-        z.object({
-          index: z.int().describe('Place in the batch, from 0.'),
-          status: z.int().describe('The status that this event alone would have got.'),
-          event: eventDto.optional(),
-          error: problemDto.optional(),
-        }),
+        z
+          .object({
+            index: z.int().min(0).describe('Place in the batch, from 0.'),
+            status: z.int().describe('The status that this event alone would have got: 202, or that of its problem.'),
+            event: eventDto.optional().describe('Where it was accepted.'),
+            error: problemDto.optional().describe('Where it was refused.'),
+          })
+          .meta({ id: 'BatchItem', description: 'What became of one event of a batch: `event` or `error`.' }),
       )
-      .describe('One entry per event, in order.'),
+      .describe('One entry per event, in the order of the batch.'),
   })
-  .meta({ id: 'BatchAnswer' });
+  .meta({ id: 'BatchAnswer', description: 'What became of a batch.' });
 
 export const publishQuery = z.strictObject({
   dry_run: z
     .enum(['true', 'false'], { error: 'dry_run is true or false' })
     .default('false')
     .transform((text) => text === 'true')
-    .describe('Store nothing; say who would get the event.'),
+    .meta({
+      openapi: { type: 'boolean', default: false },
+      description: '`true`: store nothing, and say who would get the event.',
+    }),
 });
 export type PublishQuery = z.infer<typeof publishQuery>;

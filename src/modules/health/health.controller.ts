@@ -1,6 +1,7 @@
 import { Controller, Get, Inject, Res } from '@nestjs/common';
 import { ApiOperation, ApiResponse, ApiTags } from '@nestjs/swagger';
 import type { FastifyReply } from 'fastify';
+import { z } from 'zod';
 import { Public } from '../../http/access/access.guard.js';
 import { readinessToken } from '../../http/tokens.js';
 
@@ -10,6 +11,20 @@ export interface Readiness {
   temporal(): Promise<boolean>;
 }
 
+const livenessDto = z
+  .object({ status: z.literal('ok').describe('The process answers.') })
+  .meta({ id: 'Liveness', description: 'The process lives.' });
+
+const readinessDto = z
+  .object({
+    status: z.enum(['ready', 'unavailable']).describe('`ready`: events are accepted.'),
+    database: z.enum(['ok', 'unavailable']).describe('Whether Postgres answered within a second.'),
+    temporal: z
+      .enum(['ok', 'degraded'])
+      .describe('`degraded`: Temporal is away. Events are accepted, and delivered when it is back.'),
+  })
+  .meta({ id: 'Readiness', description: 'What the process can do.' });
+
 @ApiTags('health')
 @Public()
 @Controller()
@@ -17,20 +32,20 @@ export class HealthController {
   constructor(@Inject(readinessToken) private readonly readiness: Readiness) {}
 
   @Get('healthz')
-  @ApiOperation({ summary: 'The process lives' })
-  @ApiResponse({ status: 200, description: 'It does.' })
+  @ApiOperation({ summary: 'Is the process alive?', description: 'Looks at nothing else: restart it when this fails.' })
+  @ApiResponse({ status: 200, description: 'It is.', standardSchema: livenessDto })
   healthz() {
     return { status: 'ok' };
   }
 
   @Get('readyz')
   @ApiOperation({
-    summary: 'The process can accept events',
+    summary: 'Can the process accept events?',
     description:
       '200 while Postgres is there. With Temporal away events are accepted all the same, and delivered when it is back: `temporal: degraded`.',
   })
-  @ApiResponse({ status: 200, description: 'It can.' })
-  @ApiResponse({ status: 503, description: 'The database is away.' })
+  @ApiResponse({ status: 200, description: 'It can.', standardSchema: readinessDto })
+  @ApiResponse({ status: 503, description: 'The database is away.', standardSchema: readinessDto })
   async readyz(@Res() reply: FastifyReply) {
     const [database, temporal] = await Promise.all([this.readiness.database(), this.readiness.temporal()]);
     const answer = {
