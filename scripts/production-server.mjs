@@ -2,6 +2,7 @@
 /** `npm run test:production-server`: the end-to-end suite on a production Temporal server with Postgres, without containers. */
 import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -9,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { Client } from 'pg';
 import { readCompose } from './production-server/compose-file.mjs';
 import { buildTemporal, MissingToolError, temporalVersion } from './production-server/temporal-binaries.mjs';
-import { TemporalServer, temporalPorts } from './production-server/temporal-server.mjs';
+import { findTemporalPorts, TemporalServer } from './production-server/temporal-server.mjs';
 
 const help = `Usage: npm run test:production-server [-- options] [-- arguments of vitest]
 
@@ -37,16 +38,13 @@ const serve = take('--serve');
 const startedAt = Date.now();
 const cleanups = [];
 let tests = null;
-let interrupted = false;
-const stopAsked = new Promise((resolve) => {
-  for (const signal of ['SIGINT', 'SIGTERM']) {
-    process.on(signal, () => {
-      interrupted = true;
-      tests?.kill('SIGINT');
-      resolve();
-    });
-  }
-});
+const stop = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.on(signal, () => {
+    stop.abort();
+    tests?.kill('SIGINT');
+  });
+}
 
 const build = spawnSync(process.execPath, [join(root, 'scripts', 'build.mjs')], { stdio: 'inherit' });
 if (build.status !== 0) process.exit(build.status ?? 1);
@@ -58,7 +56,8 @@ let exitCode = 1;
 try {
   exitCode = await run();
 } catch (error) {
-  process.stderr.write(`${error instanceof MissingToolError ? error.message : (error.stack ?? error)}\n`);
+  if (!stop.signal.aborted)
+    process.stderr.write(`${error instanceof MissingToolError ? error.message : (error.stack ?? error)}\n`);
 } finally {
   for (const cleanup of cleanups.reverse()) {
     try {
@@ -71,11 +70,11 @@ try {
 }
 const seconds = Math.round((Date.now() - startedAt) / 1_000);
 process.stderr.write(
-  interrupted
+  stop.signal.aborted
     ? `Stopped after ${seconds} s; nothing is left running.\n`
     : `${exitCode === 0 ? '✔' : '✖'} Production server suite on Temporal ${temporalVersion}: ${exitCode === 0 ? 'passed' : 'failed'} in ${seconds} s\n`,
 );
-process.exit(interrupted ? 130 : exitCode);
+process.exit(stop.signal.aborted ? 130 : exitCode);
 
 async function run() {
   const { cacheDirectory } = await embedded('cache-dir');
@@ -83,9 +82,9 @@ async function run() {
   const { findTemporalCli } = await embedded('temporal-cli');
   const { startEmbeddedPostgres } = await embedded('embedded-postgres');
   const cacheDir = cacheDirectory(process.env, join(root, '.posthorn'));
-  const binaries = await buildTemporal(cacheDir, progress);
+  const binaries = await buildTemporal(cacheDir, progress, stop.signal);
   const cli = await findTemporalCli({ cliPath: process.env.TEMPORAL_CLI_PATH ?? null, cacheDir, progress });
-  if (interrupted) return 130;
+  if (stop.signal.aborted) return 130;
 
   const compose = readCompose(root);
   const workDir = mkdtempSync(join(tmpdir(), 'posthorn-production-'));
@@ -96,7 +95,7 @@ async function run() {
     else rmSync(workDir, { recursive: true, force: true });
   });
 
-  const [postgresPort, ...serverPorts] = await findFreePorts(1 + temporalPorts.length);
+  const [postgresPort] = await findFreePorts(1);
   const postgres = await startEmbeddedPostgres({
     dataDir: workDir,
     port: postgresPort,
@@ -120,7 +119,7 @@ async function run() {
     cli,
     compose,
     database,
-    ports: Object.fromEntries(temporalPorts.map((name, index) => [name, serverPorts[index]])),
+    ports: await findTemporalPorts(),
   });
   await withProgress(progress, "Setting up Temporal's schema, and once more as an upgrade does", async () => {
     temporal.setUpSchema();
@@ -137,7 +136,7 @@ async function run() {
       temporal.createNamespace();
     },
   );
-  if (interrupted) return 130;
+  if (stop.signal.aborted) return 130;
 
   const processDir = join(workDir, 'processes');
   mkdirSync(processDir);
@@ -155,11 +154,11 @@ async function run() {
   writeFileSync(stateFile, JSON.stringify(state));
   if (serve) {
     process.stdout.write(`${JSON.stringify(state, null, 2)}\n`);
-    await stopAsked;
+    if (!stop.signal.aborted) await once(stop.signal, 'abort');
     return 0;
   }
   const code = await runTests(stateFile);
-  if (code !== 0 && !interrupted) progress.note(`The Temporal server's log ends with:\n${temporal.logTail()}`);
+  if (code !== 0 && !stop.signal.aborted) progress.note(`The Temporal server's log ends with:\n${temporal.logTail()}`);
   return code;
 }
 

@@ -14,9 +14,10 @@ export class MissingToolError extends Error {
 
 /**
  * The Temporal server and its schema tool, built once from their Go module and kept in the user's cache.
+ * @param {AbortSignal} signal ends the build
  * @returns {Promise<{ server: string, sql: string }>} their paths
  */
-export async function buildTemporal(cacheDir, progress) {
+export async function buildTemporal(cacheDir, progress, signal) {
   const directory = join(cacheDir, `temporal-server-${temporalVersion}`);
   const paths = Object.fromEntries(Object.keys(programs).map((name) => [name, join(directory, name)]));
   if (Object.values(paths).every((path) => existsSync(path))) {
@@ -36,7 +37,7 @@ export async function buildTemporal(cacheDir, progress) {
   const draft = mkdtempSync(`${directory}.`);
   chmodSync(draft, 0o755);
   try {
-    await goInstall(draft);
+    await goInstall(draft, signal);
     // Another run may have been faster: its build is as good as ours.
     if (existsSync(directory)) rmSync(directory, { recursive: true });
     renameSync(draft, directory);
@@ -50,13 +51,14 @@ export async function buildTemporal(cacheDir, progress) {
   return paths;
 }
 
-function goInstall(directory) {
+function goInstall(directory, signal) {
   const targets = Object.values(programs).map((path) => `${goModule}/${path}@v${temporalVersion}`);
   return new Promise((resolve, reject) => {
     const child = spawn('go', ['install', ...targets], {
       cwd: directory,
       env: { ...process.env, GOBIN: directory },
       stdio: ['ignore', 'ignore', 'pipe'],
+      signal,
     });
     let output = '';
     child.stderr.on('data', (chunk) => (output = (output + chunk).slice(-4_000)));

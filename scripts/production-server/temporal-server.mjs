@@ -1,5 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 
 const startTimeoutMs = 90_000;
@@ -150,15 +151,18 @@ export class TemporalServer {
 
   logTail() {
     try {
-      return readFileSync(this.logFile, 'utf8').trimEnd().split('\n').slice(-15).join('\n');
+      const lines = readFileSync(this.logFile, 'utf8').trimEnd().split('\n');
+      return lines
+        .slice(-15)
+        .map((line) => line.replace(/,"(logging-call-at|stacktrace)":"(\\.|[^"\\])*"/g, ''))
+        .join('\n');
     } catch {
       return '';
     }
   }
 }
 
-/** One for each thing the server listens on. */
-export const temporalPorts = [
+const listeners = [
   'frontend',
   'http',
   'frontendMembership',
@@ -169,3 +173,29 @@ export const temporalPorts = [
   'worker',
   'workerMembership',
 ];
+
+/**
+ * A free port for each thing the server listens on. Its table of members keeps ports in a signed smallint, and below the
+ * range of outgoing connections nobody takes them while the server restarts.
+ */
+export async function findTemporalPorts() {
+  const [lowest, highest] = [20_000, 32_000];
+  const ports = {};
+  for (
+    let port = lowest + Math.floor(Math.random() * (highest - lowest));
+    listeners.some((name) => !ports[name]);
+    port++
+  ) {
+    if (port > highest) port = lowest;
+    if (await isFree(port)) ports[listeners.find((name) => !ports[name])] = port;
+  }
+  return ports;
+}
+
+function isFree(port) {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(false));
+    server.listen({ port, host: '127.0.0.1', exclusive: true }, () => server.close(() => resolve(true)));
+  });
+}

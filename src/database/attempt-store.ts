@@ -208,6 +208,9 @@ interface RecordRow {
   gone: boolean;
 }
 
+/** The first 410 changes the endpoint; those that follow say nothing new. */
+const becomesGone = `($17 and (status <> 'disabled' or status_reason is distinct from 'gone'))`;
+
 /**
  * `d` decides what becomes of the row, `a` keeps the attempt, `l` the letter, `e` what the endpoint's health learns.
  * The endpoint row is hot, so `e` matches it only where something changes; it is locked after the delivery's row, as everywhere.
@@ -281,7 +284,7 @@ const recordStatement = `
       health_version = health_version + case
         when $16 = 'delivered' then (failing_since is not null or refused_since is not null)::int
         else ((failing_since is null and (last_success_at is null or $6 > last_success_at))
-              or $17 or ($18 and refused_since is null))::int end
+              or ${becomesGone} or ($18 and refused_since is null))::int end
      where id = (select endpoint_id from d)
        and case
          when $16 = 'delivered' then
@@ -289,7 +292,7 @@ const recordStatement = `
            or (quick and not $22) or last_success_at < now() - interval '${successFreshnessSeconds} s'
          else
            (failing_since is null and (last_success_at is null or $6 > last_success_at)) or quick
-           or ($18 and refused_since is null) or $17 or $20 is not null
+           or ($18 and refused_since is null) or ${becomesGone} or $20 is not null
        end
   )
   select d.status, d.reason, d.round, d.attempt_count, d.round_attempts, d.last_status_code, d.last_error,

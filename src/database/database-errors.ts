@@ -1,4 +1,9 @@
-import { CannotExecuteNotConnectedError, QueryFailedError, QueryRunnerAlreadyReleasedError } from 'typeorm';
+import {
+  CannotExecuteNotConnectedError,
+  QueryFailedError,
+  QueryRunnerAlreadyReleasedError,
+  QueryRunnerProviderAlreadyReleasedError,
+} from 'typeorm';
 
 /** Errors are recognised by their classes and codes, never by their text. */
 
@@ -27,8 +32,9 @@ const awayNodeCodes = new Set([
 /** True when the same statement may succeed once the database is back. */
 export function isDatabaseAway(error: unknown): boolean {
   if (error instanceof NoConnectionError || error instanceof CannotExecuteNotConnectedError) return true;
-  // The connection broke in the middle of a transaction.
-  if (error instanceof QueryRunnerAlreadyReleasedError) return true;
+  // The connection broke in the middle of a transaction: at its end, or between two of its statements.
+  if (error instanceof QueryRunnerAlreadyReleasedError || error instanceof QueryRunnerProviderAlreadyReleasedError)
+    return true;
   if (!(error instanceof QueryFailedError)) return false;
   const code = codeOf(error);
   // The driver reports a lost connection and its own time-outs without a code; what the server refuses always has one.

@@ -19,14 +19,14 @@ afterAll(async () => {
 });
 
 /** Publishes all at once; answers the deliveries that were promised with a 202. */
-async function publishBurst(api: ApiClient, type: string, count: number, onFirst: () => void = () => undefined) {
+async function publishBurst(api: ApiClient, type: string, count: number, onSome: () => void = () => undefined) {
   const promised: string[] = [];
   await Promise.all(
     Array.from({ length: count }, async (_, n) => {
       const answer = await api.post('/v1/events', { type, data: { n } }).catch(() => null);
       if (answer?.status !== 202) return;
       promised.push(...(answer.body.deliveries as { id: string }[]).map(({ id }) => id));
-      if (promised.length === 1) onFirst();
+      if (promised.length === 20) onSome();
     }),
   );
   return promised;
@@ -54,7 +54,7 @@ describe('an API process that is killed', () => {
     const { id: strandedId } = await api.createEndpoint(receiver.url, ['burst.stranded']);
 
     const promised = await publishBurst(api, 'burst.killed', 150, () => first.signal('SIGKILL'));
-    expect(promised.length).toBeGreaterThan(0);
+    expect(promised.length).toBeGreaterThanOrEqual(20);
 
     // This one can't reach Temporal at all: everything that it accepts is left to others.
     const cutOff = await processes.api(env({ TEMPORAL_ADDRESS: '127.0.0.1:1' }));

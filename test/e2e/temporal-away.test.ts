@@ -161,7 +161,7 @@ describe('Temporal is killed for half a minute', () => {
   it('and a store that is lost meanwhile loses no delivery', async () => {
     const { api } = await processes.api(env);
     const soon = await Promise.all(
-      Array.from({ length: 5 }, (_, n) => waitingDelivery(api, `wiped-${n}`, [8_000, 8_000])),
+      Array.from({ length: 5 }, (_, n) => waitingDelivery(api, `wiped-${n}`, [4_000, 4_000])),
     );
     await temporal.stop({ graceMs: 0 });
     for (const file of ['temporal.db', 'temporal.db-wal', 'temporal.db-shm'])

@@ -90,8 +90,11 @@ export interface RawRequest {
 
 /** A request as it is given: fetch would tidy up paths, and refuse some headers and bodies. */
 export function rawRequest(port: number, { method, path, headers = {}, body }: RawRequest): Promise<RawAnswer> {
+  // For some methods Node would leave it out, and the body would be read as the next request.
+  const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) };
+  const all = { ...length, ...headers };
   return new Promise((resolve, reject) => {
-    const request = httpRequest({ host: '127.0.0.1', port, method, path, headers, agent: false }, (response) => {
+    const request = httpRequest({ host: '127.0.0.1', port, method, path, headers: all, agent: false }, (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('error', reject);

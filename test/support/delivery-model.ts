@@ -1,5 +1,10 @@
 import { createActivities, type ActivityFamilies } from '../../activities/index.js';
-import type { AttemptKey, AttemptInput, ClosedOutcome } from '../../activities/contracts/delivery-activities.js';
+import type {
+  AttemptInput,
+  AttemptKey,
+  CancelInput,
+  CancelOutcome,
+} from '../../activities/contracts/delivery-activities.js';
 import type { ActivityDependencies, AttemptSettings } from '../../activities/ports.js';
 import type {
   AttemptRecord,
@@ -198,7 +203,7 @@ export class DeliveryModel {
     const nothing = (): void => undefined;
     const modelled = {
       attempts: this.attemptStore(),
-      deliveries: { cancelFromWorkflow: (input: { deliveryId: string }) => this.cancelFromWorkflow(input.deliveryId) },
+      deliveries: { cancelFromWorkflow: (input: CancelInput) => this.cancelFromWorkflow(input) },
       waiting: { closeOne: (id: string) => this.closeOne(id), closeAllOf: async () => 0 },
       letters: { announce: (endpointId: string) => this.announce(endpointId) },
       sender: { send: (request: OutboundRequest) => this.send(request) },
@@ -264,6 +269,13 @@ export class DeliveryModel {
         if (result?.letter) this.addLetters(delivery.endpointId, 1);
         return result;
       },
+      waitForEndpoint: async (deliveryId: string): Promise<void> => {
+        const { row, endpoint } = this.of(deliveryId);
+        const open = row.status === 'pending' || row.status === 'retrying';
+        if (!open || row.wakeRequested || (endpoint.notBeforeMs ?? 0) <= (row.nextAttemptAtMs ?? 0)) return;
+        row.nextAttemptAtMs = endpoint.notBeforeMs;
+        row.reason = 'retry_after';
+      },
       openNextRound: async (deliveryId: string, round: number, reason: DeliveryReason): Promise<void> => {
         const nowMs = await this.nowMs();
         const delivery = this.of(deliveryId);
@@ -287,12 +299,14 @@ export class DeliveryModel {
     return { id, status: row.status };
   }
 
-  private async cancelFromWorkflow(id: string): Promise<ClosedOutcome | { kind: 'unknown_delivery' }> {
-    const delivery = this.deliveries.get(id);
+  private async cancelFromWorkflow({ deliveryId, runId, round: ofRun }: CancelInput): Promise<CancelOutcome> {
+    const delivery = this.deliveries.get(deliveryId);
     if (!delivery) return { kind: 'unknown_delivery' };
-    if (!isTerminal(delivery.row.status)) delivery.cancelRow();
+    const rounds = delivery.attempts.filter((attempt) => attempt.runId === runId).map((attempt) => attempt.round);
+    const mine = rounds.length > 0 ? Math.max(...rounds) : ofRun || delivery.row.round;
+    if (!isTerminal(delivery.row.status) && delivery.row.round <= mine) delivery.cancelRow();
     const { status, reason, round, attemptCount, lastStatusCode, lastError } = delivery.row;
-    if (!isTerminal(status)) throw new Error('a cancelled row is closed');
+    if (!isTerminal(status)) return { kind: 'superseded' };
     const labels = {
       tenantId: 'default',
       endpointId: delivery.endpointId,

@@ -4,6 +4,7 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 export class TcpProxy {
   private readonly sockets = new Set<Socket>();
   private held = false;
+  private refusing = false;
 
   private constructor(
     private readonly server: Server,
@@ -17,6 +18,7 @@ export class TcpProxy {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const proxy = new TcpProxy(server, `127.0.0.1:${(server.address() as AddressInfo).port}`);
     server.on('connection', (near) => {
+      if (proxy.refusing) return void near.destroy();
       const far = connect({ host: host!, port: Number(port) });
       for (const [one, other] of [
         [near, far],
@@ -39,6 +41,17 @@ export class TcpProxy {
   hold(): void {
     this.held = true;
     for (const socket of this.sockets) socket.pause();
+  }
+
+  /** Every connection breaks, and new ones break at once. */
+  cut(): void {
+    this.refusing = true;
+    for (const socket of this.sockets) socket.destroy();
+  }
+
+  /** New connections pass again. */
+  restore(): void {
+    this.refusing = false;
   }
 
   async stop(): Promise<void> {

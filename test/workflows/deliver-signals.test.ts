@@ -177,6 +177,21 @@ describe('the next round', () => {
     expect(delivery.attempts.map(({ round }) => round)).toEqual([1, 2]);
   });
 
+  it('that was asked for after a cancellation is not lost with the cancelled run', async () => {
+    const held = heldAnswer();
+    const delivery = engine.model.add([held.answer, 200]);
+    const handle = await engine.dispatch(delivery);
+    await held.arrived;
+    delivery.cancelRow();
+    delivery.openNextRound(await engine.model.nowMs());
+    // The dispatcher's order is no promise: the cancellation may come last.
+    await engine.gateway.redeliver(delivery.start);
+    await handle.cancel();
+    held.give(500);
+    expect(await engine.ending(delivery.id)).toMatchObject({ status: 'COMPLETED', result: { round: 2 } });
+    expect(delivery.row).toMatchObject({ status: 'succeeded', round: 2 });
+  });
+
   it('of a closed run is a new run with a full schedule', async () => {
     const delivery = engine.model.add([410]);
     await engine.dispatch(delivery);

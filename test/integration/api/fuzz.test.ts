@@ -17,7 +17,22 @@ afterAll(() => posthorn.stop());
 
 const oddText = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 12 }),
-  fc.constantFrom('', '\0', '\ud800', '%', "'", '\\', '../..', 'null', '-1', '1e309', '__proto__', 'constructor', '[]', '😀'),
+  fc.constantFrom(
+    '',
+    '\0',
+    '\ud800',
+    '%',
+    "'",
+    '\\',
+    '../..',
+    'null',
+    '-1',
+    '1e309',
+    '__proto__',
+    'constructor',
+    '[]',
+    '😀',
+  ),
   fc.constantFrom('x'.repeat(300), '9'.repeat(40), 'known.type', '*', 'true', '10s', 'failed', 'default'),
 );
 /** Percent-encoded as a client would, or bytes that no client should send. */
@@ -26,7 +41,17 @@ const encoded = fc.oneof(
   fc.constantFrom('%00', '%ff', '%zz', '%', '%c0%80', '%ed%a0%80', '%2e%2e%2f', 'a%00b', '+', '~', '%25'),
 );
 
-const knownNames = fc.constantFrom('limit', 'cursor', 'status', 'endpoint_id', 'event_id', 'type', 'wait', 'tenant_id', 'dry_run');
+const knownNames = fc.constantFrom(
+  'limit',
+  'cursor',
+  'status',
+  'endpoint_id',
+  'event_id',
+  'type',
+  'wait',
+  'tenant_id',
+  'dry_run',
+);
 const query = fc
   .array(fc.tuple(fc.oneof({ weight: 3, arbitrary: knownNames }, encoded), encoded), { maxLength: 3 })
   .map((pairs) => (pairs.length === 0 ? '' : `?${pairs.map(([name, value]) => `${name}=${value}`).join('&')}`))
@@ -45,9 +70,36 @@ const path = fc.oneof(
     .map((parts) => parts.join('')),
 );
 
-const eventFields = fc.constantFrom('type', 'data', 'id', 'created_at', 'source', 'subject', 'api_version', 'tenant_id', 'events');
-const endpointFields = fc.constantFrom('url', 'events', 'description', 'profile', 'timeout_ms', 'retry_waits_ms', 'reason');
-const plausible = fc.constantFrom('known.type', 'http://127.0.0.1/', 'default', '2026-01-31T12:00:00Z', ['*'], 1_000, [100], null);
+const eventFields = fc.constantFrom(
+  'type',
+  'data',
+  'id',
+  'created_at',
+  'source',
+  'subject',
+  'api_version',
+  'tenant_id',
+  'events',
+);
+const endpointFields = fc.constantFrom(
+  'url',
+  'events',
+  'description',
+  'profile',
+  'timeout_ms',
+  'retry_waits_ms',
+  'reason',
+);
+const plausible = fc.constantFrom(
+  'known.type',
+  'http://127.0.0.1/',
+  'default',
+  '2026-01-31T12:00:00Z',
+  ['*'],
+  1_000,
+  [100],
+  null,
+);
 const objectBody = fc
   .array(fc.tuple(fc.oneof(eventFields, endpointFields, oddText), fc.oneof(plausible, oddText, fc.jsonValue())))
   .map((entries) => JSON.stringify(Object.fromEntries(entries)));
@@ -65,12 +117,28 @@ const body = fc.oneof(
 );
 
 const headerText = fc.oneof(
-  fc.constantFrom('application/json', 'application/json; charset=utf-16', 'text/plain', '', ';', 'application/json,', 'x/y'),
+  fc.constantFrom(
+    'application/json',
+    'application/json; charset=utf-16',
+    'text/plain',
+    '',
+    ';',
+    'application/json,',
+    'x/y',
+  ),
   fc.string({ unit: 'grapheme-ascii', maxLength: 20 }).map((text) => text.replace(/[^\x20-\x7e]/g, ' ')),
   fc.constantFrom('caf\u00e9', '\u00ff\u0080', 'k'.repeat(256), 'gzip', '*/*'),
 );
 const headers = fc.dictionary(
-  fc.constantFrom('content-type', 'idempotency-key', 'accept', 'content-encoding', 'x-request-id', 'if-none-match', 'range'),
+  fc.constantFrom(
+    'content-type',
+    'idempotency-key',
+    'accept',
+    'content-encoding',
+    'x-request-id',
+    'if-none-match',
+    'range',
+  ),
   headerText,
   { maxKeys: 2 },
 );
@@ -99,7 +167,11 @@ it('no request ever breaks it', async () => {
       expect(answer.status, answer.text).toBeLessThan(500);
       if (answer.status < 400 || given.method === 'HEAD') return;
       expect(answer.headers['content-type']).toBe('application/problem+json; charset=utf-8');
-      expect(answer.body).toMatchObject({ status: answer.status, code: expect.any(String), detail: expect.any(String) });
+      expect(answer.body).toMatchObject({
+        status: answer.status,
+        code: expect.any(String),
+        detail: expect.any(String),
+      });
       expect(answer.text).not.toMatch(/ {4}at |node_modules/);
     }),
     { numRuns: 1_500, interruptAfterTimeLimit: 45_000, markInterruptAsFailure: false },

@@ -59,7 +59,10 @@ describe('an accepted event', () => {
     await withConnection(posthorn.databaseUrl, async (other) => {
       for (let i = 0; i < 20; i++) {
         const { id } = await posthorn.api.publish('commit.seen', { i });
-        const { rows } = await other.query('select 1 from events v join deliveries d on d.event_id = v.id where v.id = $1', [id]);
+        const { rows } = await other.query(
+          'select 1 from events v join deliveries d on d.event_id = v.id where v.id = $1',
+          [id],
+        );
         expect(rows).toHaveLength(1);
       }
     });
@@ -92,7 +95,12 @@ describe('a dry run', () => {
     const answer = await posthorn.api.post('/v1/events?dry_run=true', body, { 'idempotency-key': 'dry-key' });
     expect(answer).toMatchObject({
       status: 200,
-      body: { dry_run: true, type: 'dry.run', tenant_id: 'default', endpoints: [{ endpoint_id: id, url: `${url}/dry` }] },
+      body: {
+        dry_run: true,
+        type: 'dry.run',
+        tenant_id: 'default',
+        endpoints: [{ endpoint_id: id, url: `${url}/dry` }],
+      },
     });
     expect(await dumpDatabase(posthorn.databaseUrl)).toBe(before);
   });
@@ -100,7 +108,11 @@ describe('a dry run', () => {
 
 describe('fan-out', () => {
   const cases: [filters: string[], wanted: string[], unwanted: string[]][] = [
-    [['fan.invoice.paid'], ['fan.invoice.paid'], ['fan.invoice', 'fan.invoice.paid.late', 'xfan.invoice.paid', 'fan.invoice.Paid']],
+    [
+      ['fan.invoice.paid'],
+      ['fan.invoice.paid'],
+      ['fan.invoice', 'fan.invoice.paid.late', 'xfan.invoice.paid', 'fan.invoice.Paid'],
+    ],
     [['fan.*'], ['fan.a', 'fan.b_c'], ['fan', 'fan.a.b', 'fanx.a']],
     [['fan.*.c'], ['fan.b.c'], ['fan.c', 'fan.b.b.c', 'fan.b.cc']],
     [['*.fan'], ['a.fan'], ['a.b.fan', 'fan']],
@@ -205,7 +217,10 @@ describe('an event id', () => {
   ])('that comes again with %s is a conflict', async (_, body) => {
     expect((await post('{"type":"again.other","data":1,"id":"again-2"}')).status).toBe(202);
     const answer = await post(body);
-    expect(answer).toMatchObject({ status: 409, body: { code: 'event_id_conflict', field: 'id', detail: expect.stringContaining('again-2') } });
+    expect(answer).toMatchObject({
+      status: 409,
+      body: { code: 'event_id_conflict', field: 'id', detail: expect.stringContaining('again-2') },
+    });
     expect(await storedData('again-2')).toBe('1');
   });
 

@@ -1,0 +1,228 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { expect, inject } from 'vitest';
+import { AttemptRunner, type Lane } from '../../../activities/attempt-runner.js';
+import type { AttemptInput, AttemptOutcome } from '../../../activities/contracts/delivery-activities.js';
+import type { ActivityDependencies, AttemptSettings, Sender } from '../../../activities/ports.js';
+import { parseCidr } from '../../../src/config/cidr.js';
+import { parseKeyRing } from '../../../src/config/key-ring.js';
+import type { AttemptRecord } from '../../../src/database/attempt-rows.js';
+import { AttemptStore } from '../../../src/database/attempt-store.js';
+import { createDataSource, type DataSource, migrate } from '../../../src/database/data-source.js';
+import { DeadLetterStore } from '../../../src/database/dead-letter-store.js';
+import { DeliveryStore } from '../../../src/database/delivery-store.js';
+import { EndpointStore } from '../../../src/database/endpoint-store.js';
+import { EventStore } from '../../../src/database/event-store.js';
+import { type ClosedDelivery, WaitingDeliveries } from '../../../src/database/waiting-deliveries.js';
+import { DeliveryClient } from '../../../src/delivery/delivery-client.js';
+import { newId } from '../../../src/security/new-id.js';
+import { SecretBox } from '../../../src/security/secret-box.js';
+import { createTestDatabase } from '../../support/engines.js';
+import { testKeyRing } from '../../support/posthorn.js';
+
+const nothing = (): void => undefined;
+const silent = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+export const day = 86_400_000;
+
+/** A wait as the database counts it: its times are whole milliseconds, so it may differ by one. */
+export const about = (ms: number): number => expect.closeTo(ms, -1) as unknown as number;
+
+/** A delivery as its tables have it, beside what a test needs to try it. */
+export interface StoredDelivery {
+  readonly id: string;
+  readonly endpointId: string;
+  readonly eventId: string;
+}
+
+/** The attempt runner with its real stores on a database of its own, and the real client. */
+export class Attempts {
+  readonly db: DataSource;
+  readonly store: AttemptStore;
+  readonly deliveries: DeliveryStore;
+  readonly endpoints: EndpointStore;
+  readonly events: EventStore;
+  readonly waiting: WaitingDeliveries;
+  readonly letters: DeadLetterStore;
+  readonly client = new DeliveryClient({ allowHttp: 'loopback', allowedCidrs: [parseCidr('127.0.0.0/8')] });
+  readonly runner: AttemptRunner;
+  /** What Temporal was told. */
+  readonly told: { letters: string[]; closed: ClosedDelivery[] } = { letters: [], closed: [] };
+  settings: AttemptSettings = { retryWaitsMs: null, refusedWaitMs: 30 * 60_000, letterExpiryMs: 30 * day };
+  private readonly secrets = new SecretBox(parseKeyRing(testKeyRing));
+
+  private constructor(
+    readonly databaseUrl: string,
+    sender?: Sender,
+  ) {
+    this.db = createDataSource({ url: databaseUrl, poolSize: 30 });
+    this.store = new AttemptStore(this.db);
+    this.deliveries = new DeliveryStore(this.db);
+    this.endpoints = new EndpointStore(this.db);
+    this.events = new EventStore(this.db);
+    this.waiting = new WaitingDeliveries(this.db, this.settings.letterExpiryMs);
+    this.letters = new DeadLetterStore(this.db);
+    this.runner = this.newRunner(sender);
+  }
+
+  static async start(options: { databaseUrl?: string; sender?: Sender } = {}): Promise<Attempts> {
+    const attempts = new Attempts(
+      options.databaseUrl ?? (await createTestDatabase(inject('postgresUrl'))),
+      options.sender,
+    );
+    await attempts.db.initialize();
+    await migrate(attempts.db);
+    return attempts;
+  }
+
+  /** A runner with nothing in flight, as after a restart of its process. */
+  newRunner(sender: Sender = this.client): AttemptRunner {
+    const dependencies: Omit<ActivityDependencies, 'settings'> = {
+      attempts: this.store,
+      deliveries: this.deliveries,
+      waiting: this.waiting,
+      letters: this.letters,
+      sender,
+      announcer: {
+        letterAdded: async (endpointId) => void this.told.letters.push(endpointId),
+        deliveriesClosed: (closed) => void this.told.closed.push(...closed),
+        cancelRun: async () => undefined,
+      },
+      secrets: { openSecret: (endpointId, sealed) => this.secrets.open(sealed, endpointId) },
+      log: silent,
+      now: Date.now,
+    };
+    const settings = (): AttemptSettings => this.settings;
+    return new AttemptRunner({
+      ...dependencies,
+      get settings() {
+        return settings();
+      },
+    });
+  }
+
+  async sql<T = Record<string, unknown>>(statement: string, values: unknown[] = []): Promise<T[]> {
+    return (await this.db.query(statement, values)) as T[];
+  }
+
+  async createEndpoint(url: string, changes: { retryWaitsMs?: number[]; timeoutMs?: number } = {}): Promise<string> {
+    const id = newId('we_');
+    await this.endpoints.create({
+      id,
+      tenantId: 'default',
+      url,
+      // Only events published for it reach it.
+      events: [`only.${id.toLowerCase()}`],
+      description: null,
+      profile: 'default',
+      timeoutMs: changes.timeoutMs ?? 5_000,
+      retryWaitsMs: changes.retryWaitsMs ?? null,
+      sealedSecret: this.secrets.seal('whsec_dGVzdA==', id),
+    });
+    return id;
+  }
+
+  async publishTo(endpointId: string, count = 1): Promise<StoredDelivery[]> {
+    const events = Array.from({ length: count }, () => ({
+      id: newId('evt_'),
+      tenantId: 'default',
+      type: `only.${endpointId.toLowerCase()}`,
+      source: null,
+      subject: null,
+      apiVersion: null,
+      data: '{"card":4242}',
+      createdAt: null,
+      bodyHash: createHash('sha256').update(randomUUID()).digest(),
+    }));
+    const results = await this.events.publish(events);
+    return results.flatMap((result) =>
+      result.kind === 'accepted'
+        ? result.deliveries.map(({ id, eventId }) => ({ id, eventId, endpointId: result.deliveries[0]!.endpointId }))
+        : [],
+    );
+  }
+
+  /** One delivery to a new endpoint. */
+  async publish(url: string, changes: Parameters<Attempts['createEndpoint']>[1] = {}): Promise<StoredDelivery> {
+    const [delivery] = await this.publishTo(await this.createEndpoint(url, changes));
+    return delivery!;
+  }
+
+  input(delivery: { readonly id: string }, changes: Partial<AttemptInput> = {}): AttemptInput {
+    return {
+      deliveryId: delivery.id,
+      runId: 'run-1',
+      sequence: 1,
+      jitterFactor: 1,
+      intent: 'resume',
+      force: false,
+      ...changes,
+    };
+  }
+
+  attempt(
+    delivery: { readonly id: string },
+    changes: Partial<AttemptInput> = {},
+    lane: Lane = 'ordinary',
+  ): Promise<AttemptOutcome> {
+    return this.runner.run(this.input(delivery, changes), lane);
+  }
+
+  // Rows have many shapes; the expectations are the check.
+  // oxlint-disable-next-line typescript/no-explicit-any
+  async row(delivery: { readonly id: string }): Promise<any> {
+    const [row] = await this.sql('select * from deliveries where id = $1', [delivery.id]);
+    return row;
+  }
+
+  // oxlint-disable-next-line typescript/no-explicit-any
+  async endpoint(id: string): Promise<any> {
+    const [row] = await this.sql('select *, xmin::text as written_by from endpoints where id = $1', [id]);
+    return row;
+  }
+
+  // oxlint-disable-next-line typescript/no-explicit-any
+  async recorded(delivery: { readonly id: string }): Promise<any[]> {
+    return this.sql('select * from attempts where delivery_id = $1 order by number', [delivery.id]);
+  }
+
+  // oxlint-disable-next-line typescript/no-explicit-any
+  async lettersOf(delivery: { readonly id: string }): Promise<any[]> {
+    return this.sql('select * from dead_letters where delivery_id = $1 order by round', [delivery.id]);
+  }
+
+  /** An attempt as the runner would hand it to the store. */
+  record(delivery: { readonly id: string }, changes: Partial<AttemptRecord> = {}): AttemptRecord {
+    return {
+      id: newId('att_'),
+      deliveryId: delivery.id,
+      runId: 'run-1',
+      sequence: 1,
+      round: 1,
+      startedAt: new Date(),
+      durationMs: 20,
+      statusCode: 200,
+      errorCode: null,
+      errorMessage: null,
+      responseHeaders: [],
+      responseBody: Buffer.alloc(0),
+      responseTruncated: false,
+      remoteAddress: '127.0.0.1',
+      resent: false,
+      outcome: 'delivered',
+      gone: false,
+      refused: false,
+      waitMs: 60_000,
+      restMs: null,
+      letterExpiryMs: 30 * day,
+      ...changes,
+    };
+  }
+
+  failure(delivery: { readonly id: string }, changes: Partial<AttemptRecord> = {}): AttemptRecord {
+    return this.record(delivery, { statusCode: 500, errorCode: 'http_status', outcome: 'failed', ...changes });
+  }
+
+  async stop(): Promise<void> {
+    await this.client.close();
+    if (this.db.isInitialized) await this.db.destroy();
+  }
+}
