@@ -59,7 +59,7 @@ try {
   if (!stop.signal.aborted)
     process.stderr.write(`${error instanceof MissingToolError ? error.message : (error.stack ?? error)}\n`);
 } finally {
-  for (const cleanup of cleanups.reverse()) {
+  for (const cleanup of cleanups.toReversed()) {
     try {
       await cleanup();
     } catch (error) {

@@ -38,6 +38,12 @@ await runEntry(async () => {
   const stopped = onStopSignal(log, () => {
     for (const engine of engines) process.kill(engine.current.pid, 'SIGKILL');
   });
+  let stopAsked = false;
+  void stopped.then(() => (stopAsked = true));
+  /** Between the steps of a start: who asks to stop does not wait for the rest of it. */
+  const goOn = (): void => {
+    if (stopAsked) throw new Error('asked to stop while it starts');
+  };
   installRuntime(log);
 
   const dataDir = ensureDataDir(config.dataDir);
@@ -60,6 +66,7 @@ await runEntry(async () => {
       engines.push(postgres);
       stops.push(() => postgres.stop());
     }
+    goOn();
 
     let temporal: Supervisor<Awaited<ReturnType<typeof startEmbeddedTemporal>>> | null = null;
     let cli = 'temporal';
@@ -69,6 +76,7 @@ await runEntry(async () => {
         cacheDir: cacheDirectory(process.env, dataDir),
         progress,
       });
+      goOn();
       const { embeddedPort: port, embeddedUiPort: uiPort, namespace } = config.temporal;
       temporal = await Supervisor.start(
         'Temporal',
@@ -79,6 +87,7 @@ await runEntry(async () => {
       engines.push(started);
       stops.push(() => started.stop());
     }
+    goOn();
 
     const core = new Core({
       config,
@@ -90,6 +99,7 @@ await runEntry(async () => {
     });
     await core.start();
     stops.push(() => core.close());
+    goOn();
     const generatedKey = await ensureServiceKey(core, config.bootstrapApiKey);
     const key = generatedKey ?? config.bootstrapApiKey;
     if (key) writePrivate(apiKeyFile(dataDir), key);

@@ -14,6 +14,7 @@ import { RouteList } from './route-list.js';
 export class ApiAdapter extends FastifyAdapter {
   readonly #answer: (error: unknown, request: FastifyRequest, reply: FastifyReply) => void;
   readonly #routes = new RouteList();
+  #stopping = false;
 
   constructor(limits: Config['http'], filter: ProblemFilter) {
     const answer = filter.answer.bind(filter);
@@ -30,7 +31,16 @@ export class ApiAdapter extends FastifyAdapter {
     this.#answer = answer;
     const fastify = this.getInstance<FastifyInstance>();
     fastify.addHook('onRoute', ({ method, url }) => this.#routes.add(method, url));
+    // Else a kept connection would hold the server open long after its last answer.
+    fastify.addHook('onSend', async (_request, reply) => {
+      if (this.#stopping) void reply.header('Connection', 'close');
+    });
     installBodyParsers(fastify, limits);
+  }
+
+  override beforeClose(): void {
+    this.#stopping = true;
+    super.beforeClose();
   }
 
   override setErrorHandler() {

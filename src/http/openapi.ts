@@ -29,7 +29,7 @@ export function createOpenApi(app: INestApplication): OpenAPIObject {
   const document = SwaggerModule.createDocument(app, builder.build(), {
     operationIdFactory: (controller, method) => `${controller.replace(/Controller$/, '').toLowerCase()}_${method}`,
     standardSchemaConverter: (schema, { schemaType }) => {
-      const { schema: converted, components } = toOpenApi(schema as unknown as z.ZodType, schemaType);
+      const { schema: converted, components } = toOpenApi(schema as z.ZodType, schemaType);
       return { schema: converted, components };
     },
   });

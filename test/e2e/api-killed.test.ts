@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { createTestDatabase } from '../support/engines.js';
-import { type ApiClient, createNamespace, RecordingReceiver, testEnv, until } from '../support/posthorn.js';
-import { allDeliveries, Processes } from '../support/processes.js';
+import { type ApiClient, createNamespace, RecordingReceiver, testEnv } from '../support/posthorn.js';
+import { everythingSucceeds, Processes } from '../support/processes.js';
 
 const processes = new Processes();
 let env: (extra?: Record<string, string>) => Record<string, string>;
@@ -33,14 +33,7 @@ async function publishBurst(api: ApiClient, type: string, count: number, onSome:
 }
 
 async function allArriveOnce(api: ApiClient, endpointId: string, promised: readonly string[]): Promise<void> {
-  const deliveries = await until(
-    'everything is delivered',
-    async () => {
-      const all = await allDeliveries(api, `endpoint_id=${endpointId}`);
-      return all.every(({ status }) => status === 'succeeded') && all;
-    },
-    40_000,
-  );
+  const deliveries = await everythingSucceeds(api, `endpoint_id=${endpointId}`, promised.length);
   const known = deliveries.map(({ id }) => id);
   expect(known).toEqual(expect.arrayContaining([...promised]));
   for (const id of known) expect(receiver.of(id), id).toHaveLength(1);

@@ -11,7 +11,7 @@ import {
   testEnv,
   until,
 } from '../support/posthorn.js';
-import { allDeliveries, Processes } from '../support/processes.js';
+import { everythingSucceeds, Processes } from '../support/processes.js';
 
 const outageMs = 30_000;
 const processes = new Processes();
@@ -87,14 +87,14 @@ describe('Postgres is killed for half a minute', () => {
     };
     let publishing = true;
     const traffic = Promise.all(
-      Array.from({ length: 4 }, async (_, lane) => {
-        for (let n = lane; publishing; n += 4) {
+      Array.from({ length: 2 }, async (_, lane) => {
+        for (let n = lane; publishing; n += 2) {
           await publish(n);
-          await new Promise((resolve) => setTimeout(resolve, 100));
+          await new Promise((resolve) => setTimeout(resolve, 400));
         }
       }),
     );
-    await until('traffic flows', async () => sent.length > 30);
+    await until('traffic flows', async () => sent.length > 8);
 
     await postgres.stop({ graceMs: 0 });
     const diedAt = Date.now();
@@ -127,21 +127,16 @@ describe('Postgres is killed for half a minute', () => {
     const codes = new Set(sent.map((entry) => entry.answers[0]!.status));
     expect([...codes].toSorted()).toEqual([202, 503]);
     const unsure = sent.filter((entry) => entry.answers[0]!.status === 503);
-    for (const entry of unsure) {
-      expect(entry.answers[0]!.body).toMatchObject({ code: 'database_unavailable' });
-      await repeat(entry);
-      expect(entry.answers[1]!.status).toBe(202);
+    await Promise.all(unsure.map(repeat));
+    for (const { answers: both } of unsure) {
+      expect(both[0]!.body).toMatchObject({ code: 'database_unavailable' });
+      expect(both[1]!.status).toBe(202);
     }
     const promised = sent.map((entry) => entry.answers.at(-1)!.body.deliveries[0].id as string);
     expect(new Set(promised).size).toBe(sent.length);
 
-    await until(
-      'everything is delivered',
-      async () => (await allDeliveries(api, `endpoint_id=${endpointId}`)).every((one) => one.status === 'succeeded'),
-      60_000,
-    );
+    const stored = await everythingSucceeds(api, `endpoint_id=${endpointId}`, promised.length, 100_000);
     const allAfterMs = Date.now() - backAt;
-    const stored = await allDeliveries(api, `endpoint_id=${endpointId}`);
     // Each key had one effect, and there is no event beside them.
     expect(stored.map(({ id }) => id).toSorted()).toEqual(promised.toSorted());
     // In flight when Postgres died: answered, and recorded later. Only what had no answer yet may come twice.
@@ -165,5 +160,5 @@ describe('Postgres is killed for half a minute', () => {
     console.info(
       `${sent.length} publishes, ${unsure.length} of them 503; ready ${readyAfterMs} ms and all delivered ${allAfterMs} ms after Postgres was back`,
     );
-  });
+  }, 180_000);
 });

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { createTestDatabase, makeTestDataDir, startTestDevServer } from '../support/engines.js';
 import { HeldAnswers } from '../support/held-answers.js';
 import { type Answerer, type ApiClient, RecordingReceiver, testEnv, until } from '../support/posthorn.js';
-import { allDeliveries, Processes } from '../support/processes.js';
+import { everythingSucceeds, Processes } from '../support/processes.js';
 import { workflowEnds } from '../support/workflows.js';
 
 const outageMs = 30_000;
@@ -127,14 +127,7 @@ describe('Temporal is killed for half a minute', () => {
     await restartTemporal();
     const backAt = Date.now();
 
-    await until(
-      'everything is delivered',
-      async () => {
-        const all = await allDeliveries(api, `endpoint_id=${endpointId}`);
-        return all.length === promised.length && all.every(({ status }) => status === 'succeeded');
-      },
-      60_000,
-    );
+    expect(await everythingSucceeds(api, `endpoint_id=${endpointId}`, promised.length)).toHaveLength(promised.length);
     const allAfterMs = Date.now() - backAt;
     for (const id of promised) expect(receiver.of(id), id).toHaveLength(1);
     await until('the retry went on', isSucceeded(api, retried), 40_000);

@@ -68,7 +68,7 @@ class Traffic {
   private readonly deliveries: string[] = [];
   private published = 0;
   private stopped = false;
-  private readonly run = Promise.all(Array.from({ length: 4 }, () => this.publishOnAndOn()));
+  private readonly run = Promise.all(Array.from({ length: 2 }, () => this.publishOnAndOn()));
 
   /** Waits until so many events have been accepted. */
   async reaches(count: number): Promise<void> {
@@ -123,7 +123,7 @@ class Traffic {
       );
       this.published += 1;
       for (const delivery of accepted.body.deliveries as { id: string }[]) this.deliveries.push(delivery.id);
-      await new Promise((resolve) => setTimeout(resolve, 40));
+      await new Promise((resolve) => setTimeout(resolve, 50));
     }
   }
 }

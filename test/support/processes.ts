@@ -115,3 +115,27 @@ export async function allDeliveries(api: ApiClient, query: string): Promise<List
   }
   return all;
 }
+
+/** Waits until all that the query lists, at least `count` deliveries, has succeeded; says what has not. */
+export async function everythingSucceeds(
+  api: ApiClient,
+  query: string,
+  count: number,
+  timeoutMs = 60_000,
+): Promise<ListedDelivery[]> {
+  let all: ListedDelivery[] = [];
+  await until(
+    'everything is delivered',
+    async () => {
+      all = await allDeliveries(api, query);
+      return all.length >= count && all.every(({ status }) => status === 'succeeded');
+    },
+    timeoutMs,
+  ).catch((error: unknown) => {
+    const open = all.filter(({ status }) => status !== 'succeeded');
+    throw new Error(`${all.length} of ${count} deliveries exist, and these are open: ${JSON.stringify(open)}`, {
+      cause: error,
+    });
+  });
+  return all;
+}

@@ -99,7 +99,7 @@ const headersOf: Readonly<Record<number, object>> = {
 /** Documents the problems that an operation may answer, besides 401 and 503, which every call under /v1 may. */
 export function ApiProblems(...statuses: readonly number[]): MethodDecorator {
   const all = [...new Set([...statuses, 401, 503])].sort((a, b) => a - b);
-  return applyDecorators(...all.map(problemResponse)) as MethodDecorator;
+  return applyDecorators(...all.map(problemResponse));
 }
 
 function problemResponse(status: number): MethodDecorator {

@@ -26,7 +26,7 @@ class ProblemValidationPipe extends StandardSchemaValidationPipe {
     ...rest: Parameters<StandardSchemaValidationPipe['validate']> extends [unknown, ...infer R] ? R : never
   ) {
     const result = await super.validate<T>(value, ...rest);
-    if (result.issues) throw toProblem(result.issues as readonly Issue[], value);
+    if (result.issues) throw toProblem(result.issues, value);
     return result;
   }
 }

@@ -58,7 +58,7 @@ describe('deliveries', () => {
     const { api, made } = await tenantWith(`pages-${limit}`, 23);
     const pages = await follow(api, `${deliveries}?limit=${limit}`);
     // All have the same time: one transaction made them.
-    expect(ids(pages)).toEqual([...made].sort().reverse());
+    expect(ids(pages)).toEqual([...made].sort().toReversed());
     expect(pages).toHaveLength(Math.ceil(23 / limit));
     expect(pages[0]!.prev_cursor).toBeNull();
     expect(pages.at(-1)!.next_cursor).toBeNull();
@@ -70,14 +70,14 @@ describe('deliveries', () => {
     const back = [pages.at(-1)!];
     for (let prev = back[0]!.prev_cursor; prev !== null; prev = back.at(-1)!.prev_cursor)
       back.push(await page(api, `${deliveries}?limit=5`, prev));
-    expect(back.reverse().map(({ data }) => data)).toEqual(pages.map(({ data }) => data));
-    expect(back[0]).toEqual(pages[0]);
+    expect(back.toReversed().map(({ data }) => data)).toEqual(pages.map(({ data }) => data));
+    expect(back.at(-1)).toEqual(pages[0]);
   });
 
   it('are neither skipped nor repeated while others arrive', async () => {
     const { api, made } = await tenantWith('arriving', 20);
     const pages = await follow(api, `${deliveries}?limit=3`, () => api.publish('t.new'));
-    expect(ids(pages)).toEqual([...made].sort().reverse());
+    expect(ids(pages)).toEqual([...made].sort().toReversed());
     // Those that arrived are found on the way back.
     const newer = await page(
       api,
@@ -107,7 +107,7 @@ describe('deliveries', () => {
       failed,
     ]);
     const listed = async (query: string): Promise<string[]> => ids(await follow(api, `${deliveries}?limit=2&${query}`));
-    const sorted = (some: readonly string[]): string[] => [...some].sort().reverse();
+    const sorted = (some: readonly string[]): string[] => [...some].sort().toReversed();
 
     expect(await listed('status=failed')).toEqual(sorted(failed));
     expect(await listed('type=t.odd')).toEqual(sorted(made.filter((_, n) => n % 2 === 1)));

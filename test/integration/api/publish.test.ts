@@ -237,7 +237,7 @@ describe('an event id', () => {
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, n) => post(`{"type":"at.odds","data":${n},"id":"at-odds"}`)),
     );
-    const statuses = answers.map(({ status }) => status).sort();
+    const statuses = answers.map(({ status }) => status).sort((a, b) => a - b);
     expect(statuses).toEqual([202, ...Array(19).fill(409)]);
     const winner = answers.findIndex(({ status }) => status === 202);
     expect(await storedData('at-odds')).toBe(String(winner));

@@ -71,7 +71,7 @@ describe('a 2xx', () => {
       const headers = [
         'Content-Encoding: gzip',
         'X-Odd: \u00ff\u0080',
-        ...Array.from({ length: 150 }, (_, i) => `X-${i}: v`),
+        ...Array.from({ length: 20 }, (_, i) => `X-${i}: v`),
       ];
       socket.write(answer('200 OK', body, headers));
     });
@@ -82,7 +82,7 @@ describe('a 2xx', () => {
     expect(kept).toBe(Math.min(body.length, 16 * 1024));
     expect((recorded.response_body as Buffer).equals(body.subarray(0, kept))).toBe(true);
     expect(recorded.response_truncated).toBe(body.length > kept);
-    expect(JSON.parse(recorded.response_headers as string)).toContainEqual(['X-149', 'v']);
+    expect(JSON.parse(recorded.response_headers as string)).toContainEqual(['X-19', 'v']);
     await odd.close();
   });
 });
