@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
 /** Run by scripts/production-server.mjs, which starts Postgres and the Temporal server. */
-const serial = { fileParallelism: false, testTimeout: 180_000, hookTimeout: 180_000 } as const;
+const serial = { fileParallelism: false, testTimeout: 420_000, hookTimeout: 180_000 } as const;
 
 export default defineConfig({
   test: {

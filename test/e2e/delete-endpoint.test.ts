@@ -116,7 +116,7 @@ describe('an endpoint that answers 410', () => {
     for (const id of [gone, ...waiting]) await workflowEnds(core.temporal.client!, id, 'FAILED');
     const queue = core.temporal.client!.workflow.getHandle(deadLetterQueueWorkflowId(endpointId));
     await until('all letters are announced', async () => {
-      const state = (await queue.query('state')) as { openLetters: number; lettersAnnounced: number };
+      const state = await queue.query<{ openLetters: number; lettersAnnounced: number }>('state');
       return state.openLetters === 6 && state.lettersAnnounced === 6;
     });
     expect((await queue.describe()).status.name).toBe('RUNNING');

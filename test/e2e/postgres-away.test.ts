@@ -85,10 +85,10 @@ describe('Postgres is killed for half a minute', () => {
     const repeat = async (entry: (typeof sent)[number]) => {
       entry.answers.push(await api.post('/v1/events', entry.body, { 'idempotency-key': entry.key }));
     };
-    let publishing = true;
+    const publishing = { goesOn: true };
     const traffic = Promise.all(
       Array.from({ length: 2 }, async (_, lane) => {
-        for (let n = lane; publishing; n += 2) {
+        for (let n = lane; publishing.goesOn; n += 2) {
           await publish(n);
           await new Promise((resolve) => setTimeout(resolve, 400));
         }
@@ -121,11 +121,10 @@ describe('Postgres is killed for half a minute', () => {
     const backAt = Date.now();
     await until('it is ready again', async () => (await api.get('/readyz')).status === 200);
     const readyAfterMs = Date.now() - backAt;
-    publishing = false;
+    publishing.goesOn = false;
     await traffic;
 
-    const codes = new Set(sent.map((entry) => entry.answers[0]!.status));
-    expect([...codes].toSorted()).toEqual([202, 503]);
+    expect(new Set(sent.map((entry) => entry.answers[0]!.status))).toEqual(new Set([202, 503]));
     const unsure = sent.filter((entry) => entry.answers[0]!.status === 503);
     await Promise.all(unsure.map(repeat));
     for (const { answers: both } of unsure) {

@@ -198,9 +198,8 @@ describe('redelivering an open delivery', () => {
     const { deliveries } = await posthorn.api.publish(type);
     const second = deliveries.find(({ endpoint_id }) => endpoint_id === endpointId)!.id;
     await until('the second one waits for the endpoint', async () => {
-      const state = (await posthorn.core.temporal.client!.workflow.getHandle(second).query('state')) as {
-        phase: string;
-      };
+      const handle = posthorn.core.temporal.client!.workflow.getHandle(second);
+      const state = await handle.query<{ phase: string }>('state');
       return state.phase === 'waiting';
     });
     expect(receiver.of(second)).toHaveLength(0);

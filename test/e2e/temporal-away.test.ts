@@ -92,9 +92,9 @@ describe('Temporal is killed for half a minute', () => {
       expect(answer.status).toBe(202);
       promised.push(answer.body.deliveries[0].id);
     };
-    let publishing = true;
+    const publishing = { goesOn: true };
     const traffic = (async () => {
-      for (let n = 0; publishing; n += 1) {
+      for (let n = 0; publishing.goesOn; n += 1) {
         await publishTo(api, n);
         await new Promise((resolve) => setTimeout(resolve, 100));
       }
@@ -122,7 +122,7 @@ describe('Temporal is killed for half a minute', () => {
     for (let n = 0; n < 20; n += 1) await publishTo(second.api, n);
 
     await until('the outage is over', async () => Date.now() - diedAt >= outageMs, outageMs + 5_000);
-    publishing = false;
+    publishing.goesOn = false;
     await traffic;
     await restartTemporal();
     const backAt = Date.now();

@@ -250,7 +250,7 @@ describe('a sweep', () => {
         10 + index,
       ]);
     }
-    const oldestFirst = deliveries.map(({ id }) => id).reverse();
+    const oldestFirst = deliveries.map(({ id }) => id).toReversed();
     expect(await sweeper.sweepOnce()).toMatchObject({ overdue: 200 });
     expect(gateway.described).toEqual(oldestFirst.slice(0, 200));
     expect(await sweeper.sweepOnce()).toMatchObject({ overdue: 50 });

@@ -91,7 +91,7 @@ class Traffic {
         }
         return open.size === 0;
       },
-      120_000,
+      300_000,
     ).catch((error: unknown) => {
       throw new Error(`${open.size} of ${this.deliveries.length} are open, such as ${[...open][0]}`, { cause: error });
     });

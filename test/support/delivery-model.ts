@@ -23,6 +23,8 @@ import {
 import { idPrefixes } from '../../src/domain/ids.js';
 import { newId } from '../../src/security/new-id.js';
 
+const nothing = (): void => undefined;
+
 /** What the endpoint says to one request: a status, more than that, or something to wait for first. */
 export type ScriptedAnswer = number | AnswerFacts | ((request: OutboundRequest) => Promise<number | AnswerFacts>);
 
@@ -142,8 +144,8 @@ export class ModelDelivery {
 }
 
 /**
- * Postgres and the endpoints, in memory, under the real attempt runner: what the SQL statements do, row by row. The shared
- * expectations of test/support/attempt-store-contract.ts hold it to the real ones.
+ * Postgres and the endpoints, in memory, under the real attempt runner: what the SQL statements do, row by row.
+ * test/integration/attempts/model.test.ts holds it to the real ones.
  */
 export class DeliveryModel {
   private readonly deliveries = new Map<string, ModelDelivery>();
@@ -199,22 +201,27 @@ export class DeliveryModel {
     throw new Error('the process has died');
   }
 
-  private dependencies(): ActivityDependencies {
-    const nothing = (): void => undefined;
-    const modelled = {
+  /** What stands in for the stores. */
+  get stores() {
+    return {
       attempts: this.attemptStore(),
       deliveries: { cancelFromWorkflow: (input: CancelInput) => this.cancelFromWorkflow(input) },
       waiting: { closeOne: (id: string) => this.closeOne(id), closeAllOf: async () => 0 },
       letters: { announce: (endpointId: string) => this.announce(endpointId) },
+    };
+  }
+
+  private dependencies(): ActivityDependencies {
+    const modelled = {
+      ...this.stores,
       sender: { send: (request: OutboundRequest) => this.send(request) },
       announcer: { letterAdded: async () => undefined, deliveriesClosed: nothing, cancelRun: this.cancelRun },
       secrets: { openSecret: () => 'a secret of the model' },
       log: { debug: nothing, info: nothing, warn: nothing, error: nothing },
       now: Date.now,
     };
-    const model = this;
     return Object.defineProperty(modelled, 'settings', {
-      get: () => model.settings,
+      get: () => this.settings,
     }) as unknown as ActivityDependencies;
   }
 

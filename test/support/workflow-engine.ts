@@ -33,7 +33,7 @@ export class WorkflowEngine {
     });
     const namespace = env.namespace ?? 'default';
     const { connection } = env;
-    await registerSearchAttributes(env.client as unknown as Client, namespace, silentLog).catch(async () => {
+    await registerSearchAttributes(env.client, namespace, silentLog).catch(async () => {
       // The test server adds, but can't list.
       const keyword = proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD;
       const names = ['PosthornTenantId', 'PosthornEndpointId', 'PosthornEventType', 'PosthornEventId'];

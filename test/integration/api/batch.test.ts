@@ -123,9 +123,9 @@ it('does not deadlock with another one that has the same ids in the opposite ord
     const events = Array.from({ length: 200 }, (_, n) => ({ type: 'batch.lock', data: n, id: `lock-${round}-${n}` }));
     const answers = await Promise.all([
       batch(events),
-      batch([...events].reverse()),
+      batch(events.toReversed()),
       batch(events),
-      batch([...events].reverse()),
+      batch(events.toReversed()),
     ]);
     for (const { status, body } of answers) expect([status, body.accepted]).toEqual([202, 200]);
   }

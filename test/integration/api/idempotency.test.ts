@@ -89,7 +89,7 @@ it('belongs to a tenant', async () => {
   const [a, b] = [await posthorn.tenant('a'), await posthorn.tenant('b')];
   const answers = [await publish('shared', body, a), await publish('shared', body, b), await publish('shared', body)];
   expect(answers.map(({ status, headers }) => [status, headers.get('idempotency-replayed')])).toEqual(
-    Array(3).fill([202, null]),
+    Array.from({ length: 3 }, () => [202, null]),
   );
   expect(new Set(answers.map((answer) => answer.body.id)).size).toBe(3);
   // A service key that names the tenant acts as that tenant.

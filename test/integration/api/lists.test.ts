@@ -41,19 +41,21 @@ async function follow(
 
 const ids = (pages: readonly Page[]): string[] => pages.flatMap(({ data }) => data.map(({ id }) => id));
 
-describe('deliveries', () => {
-  /** A tenant of its own with one endpoint and this many deliveries, oldest first. */
-  async function tenantWith(name: string, count: number) {
-    const api = await posthorn.tenant(name);
-    const endpoint = await api.createEndpoint(url, ['*']);
-    const events = Array.from({ length: count }, (_, n) => ({ type: `t.${n % 2 ? 'odd' : 'even'}`, data: n }));
-    const answer = await api.post('/v1/events/batch', { events });
-    const made: string[] = answer.body.data.map(
-      (item: { event: { deliveries: { id: string }[] } }) => item.event.deliveries[0]!.id,
-    );
-    return { api, endpoint, made };
-  }
+const sorted = (some: readonly string[]): string[] => [...some].sort().toReversed();
 
+/** A tenant of its own with one endpoint and this many deliveries, oldest first. */
+async function tenantWith(name: string, count: number) {
+  const api = await posthorn.tenant(name);
+  const endpoint = await api.createEndpoint(url, ['*']);
+  const events = Array.from({ length: count }, (_, n) => ({ type: `t.${n % 2 ? 'odd' : 'even'}`, data: n }));
+  const answer = await api.post('/v1/events/batch', { events });
+  const made: string[] = answer.body.data.map(
+    (item: { event: { deliveries: { id: string }[] } }) => item.event.deliveries[0]!.id,
+  );
+  return { api, endpoint, made };
+}
+
+describe('deliveries', () => {
   it.each([1, 3, 7, 23, 24, 250])('come newest first, each once, in pages of %i', async (limit) => {
     const { api, made } = await tenantWith(`pages-${limit}`, 23);
     const pages = await follow(api, `${deliveries}?limit=${limit}`);
@@ -107,7 +109,6 @@ describe('deliveries', () => {
       failed,
     ]);
     const listed = async (query: string): Promise<string[]> => ids(await follow(api, `${deliveries}?limit=2&${query}`));
-    const sorted = (some: readonly string[]): string[] => [...some].sort().toReversed();
 
     expect(await listed('status=failed')).toEqual(sorted(failed));
     expect(await listed('type=t.odd')).toEqual(sorted(made.filter((_, n) => n % 2 === 1)));

@@ -24,7 +24,7 @@ const silent = { debug: nothing, info: nothing, warn: nothing, error: nothing };
 export const day = 86_400_000;
 
 /** A wait as the database counts it: its times are whole milliseconds, so it may differ by one. */
-export const about = (ms: number): number => expect.closeTo(ms, -1) as unknown as number;
+export const about = (ms: number): number => expect.closeTo(ms, -1);
 
 /** A delivery as its tables have it, beside what a test needs to try it. */
 export interface StoredDelivery {
@@ -100,7 +100,7 @@ export class Attempts {
   }
 
   async sql<T = Record<string, unknown>>(statement: string, values: unknown[] = []): Promise<T[]> {
-    return (await this.db.query(statement, values)) as T[];
+    return this.db.query<T[]>(statement, values);
   }
 
   async createEndpoint(url: string, changes: { retryWaitsMs?: number[]; timeoutMs?: number } = {}): Promise<string> {
