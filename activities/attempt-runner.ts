@@ -7,7 +7,7 @@ import { buildAttemptRequest } from '../src/delivery/attempt-request.js';
 import { isTerminal } from '../src/domain/closed-lists.js';
 import { profiles } from '../src/domain/profiles.js';
 import { parseRetryAfterMs } from '../src/domain/retry-after.js';
-import { retryWaitMs } from '../src/domain/retry-schedule.js';
+import { restStretch, retryWaitMs } from '../src/domain/retry-schedule.js';
 import { judgeAnswer } from '../src/domain/verdict.js';
 import { newId } from '../src/security/new-id.js';
 import { idPrefixes } from '../src/domain/ids.js';
@@ -52,7 +52,8 @@ export class AttemptRunner {
     if (!delivery) return { kind: 'unknown_delivery' };
     if (delivery.recorded) return outcomeOfRecorded(delivery);
     if (isTerminal(delivery.status) || delivery.status === 'held') return outcomeOfRow(delivery);
-    if (!input.force && !delivery.wakeRequested && waitOf(delivery) > dueToleranceMs) return this.notDue(delivery);
+    if (!input.force && !delivery.wakeRequested && waitOf(delivery) > dueToleranceMs)
+      return this.notDue(delivery, input.jitterFactor);
     const number = delivery.attemptCount + 1;
     if (lane === 'local' && !delivery.endpoint.quick) {
       return {
@@ -69,14 +70,15 @@ export class AttemptRunner {
     return this.recordPatiently(input, delivery, answer);
   }
 
-  private async notDue(delivery: LoadedDelivery): Promise<AttemptOutcome> {
+  private async notDue(delivery: LoadedDelivery, jitterFactor: number): Promise<AttemptOutcome> {
     if (delivery.restsForMs <= delivery.dueInMs) return outcomeOfRow(delivery);
+    const stretch = restStretch(jitterFactor);
     try {
-      await this.deps.attempts.waitForEndpoint(delivery.id);
+      await this.deps.attempts.waitForEndpoint(delivery.id, stretch);
     } catch (error) {
       this.deps.log.warn({ delivery_id: delivery.id, err: error }, 'the row does not say yet that its endpoint rests');
     }
-    return outcomeOfRow({ ...delivery, reason: 'retry_after' });
+    return outcomeOfRow({ ...delivery, reason: 'retry_after', restsForMs: delivery.restsForMs * stretch });
   }
 
   /** Reads the row, and first settles what a start or the endpoint's state changes about it. */
@@ -201,6 +203,8 @@ export class AttemptRunner {
   private async record(input: AttemptInput, delivery: LoadedDelivery, record: AttemptRecord): Promise<AttemptOutcome> {
     const result = await this.deps.attempts.record(record);
     if (!result) {
+      // Another process may have taken this attempt's process for dead.
+      if (record.errorCode !== 'outcome_unknown') await this.deps.attempts.replaceUnknown(record);
       const again = await this.deps.attempts.load(input);
       return again ? outcomeOfRecorded(again) : { kind: 'unknown_delivery' };
     }

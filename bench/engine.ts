@@ -36,8 +36,6 @@ try {
     );
   }
   const ratios = rates.map((rate) => rate.posthorn / rate.bare);
-  const row = (name: string, values: readonly number[], digits: number): string =>
-    `${name.padEnd(44)} ${[median(values), Math.min(...values), Math.max(...values)].map((v) => v.toFixed(digits).padStart(8)).join('')}\n`;
   process.stdout.write(`${''.padEnd(44)} ${['median', 'least', 'most'].map((name) => name.padStart(8)).join('')}\n`);
   process.stdout.write(
     row(
@@ -134,4 +132,9 @@ async function startBare(address: string) {
       await connection.close();
     },
   };
+}
+
+function row(name: string, values: readonly number[], digits: number): string {
+  const figures = [median(values), Math.min(...values), Math.max(...values)];
+  return `${name.padEnd(44)} ${figures.map((figure) => figure.toFixed(digits).padStart(8)).join('')}\n`;
 }

@@ -51,7 +51,7 @@ try {
   );
   process.stdout.write('✔ the printed commands work\n');
   execFileSync('npm', ['run', 'demo'], { cwd: root, env, stdio: ['ignore', 'inherit', 'inherit'] });
-  process.kill(-child.pid, 'SIGINT');
+  signalAll('SIGINT');
   const code = await Promise.race([
     ended,
     new Promise((resolve) => setTimeout(() => resolve('still running'), stopTimeoutMs)),
@@ -60,16 +60,21 @@ try {
   process.stdout.write('✔ Ctrl-C stops everything\n');
 } catch (error) {
   process.stderr.write(
-    `${error instanceof Error ? error.message : error}\n--- output of npm start ---\n${output.slice(-4_000)}\n`,
+    `${error instanceof Error ? error.message : String(error)}\n--- output of npm start ---\n${output.slice(-4_000)}\n`,
   );
   process.exitCode = 1;
 } finally {
   if (child.exitCode === null && child.signalCode === null) {
-    process.kill(-child.pid, 'SIGINT');
+    signalAll('SIGINT');
     await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, stopTimeoutMs))]);
-    if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid, 'SIGKILL');
+    if (child.exitCode === null && child.signalCode === null) signalAll('SIGKILL');
   }
   rmSync(dataDir, { recursive: true, force: true });
+}
+
+/** To the whole process group, as Ctrl-C in a terminal. */
+function signalAll(signal) {
+  if (child.pid !== undefined) process.kill(-child.pid, signal);
 }
 
 function shell(command) {

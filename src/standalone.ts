@@ -36,7 +36,7 @@ await runEntry(async () => {
   /** Engines that run just now; the second Ctrl-C ends them with us. */
   const engines: Supervisor<Engine & { readonly pid: number }>[] = [];
   const stopped = onStopSignal(log, () => {
-    for (const engine of engines) process.kill(engine.current.pid, 'SIGKILL');
+    for (const engine of engines) killQuietly(engine.current.pid);
   });
   let stopAsked = false;
   void stopped.then(() => (stopAsked = true));
@@ -166,3 +166,11 @@ await runEntry(async () => {
     line.done();
   }
 });
+
+function killQuietly(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended by itself.
+  }
+}

@@ -28,7 +28,6 @@ export class AttemptStore {
    */
   async record(attempt: AttemptRecord): Promise<RecordResult | null> {
     const a = attempt;
-    const headers = a.responseHeaders.length > 0 ? asText(JSON.stringify(a.responseHeaders)) : null;
     const message = a.errorMessage === null ? null : asText(a.errorMessage);
     const quick = a.outcome === 'delivered' && a.durationMs < 1_000;
     const values = [
@@ -38,11 +37,11 @@ export class AttemptStore {
       a.id,
       a.round,
       a.startedAt,
-      Math.max(0, Math.round(a.durationMs)),
+      wholeMs(a.durationMs),
       a.statusCode,
       a.errorCode,
       message,
-      headers,
+      headersText(a),
       a.responseBody.length > 0 ? a.responseBody : null,
       a.responseTruncated,
       a.remoteAddress,
@@ -72,17 +71,61 @@ export class AttemptStore {
     };
   }
 
-  /** The endpoint rests for longer than the row waits: the row says so, to readers and to the sweeper. */
-  async waitForEndpoint(deliveryId: string): Promise<void> {
+  /**
+   * The endpoint rests for longer than the row waits: the row says so, to readers and to the sweeper. `stretch` ≥ 1 spreads the
+   * deliveries that wait for one rest, so that they don't come back at one instant.
+   */
+  async waitForEndpoint(deliveryId: string, stretch: number): Promise<void> {
     await this.db.query(
       `update deliveries d
-          set next_attempt_at = e.not_before, reason = 'retry_after', updated_at = now(),
-              sweep_after = e.not_before + interval '${sweepGraceMs} ms'
+          set next_attempt_at = now() + (e.not_before - now()) * $2, reason = 'retry_after', updated_at = now(),
+              sweep_after = now() + (e.not_before - now()) * $2 + interval '${sweepGraceMs} ms'
          from endpoints e
         where d.id = $1 and e.id = d.endpoint_id and d.status in ('pending', 'retrying') and not d.wake_requested
           and e.not_before > greatest(d.next_attempt_at, now())`,
-      [deliveryId],
+      [deliveryId, stretch],
     );
+  }
+
+  /**
+   * The true outcome of an attempt that somebody else has settled as `outcome_unknown` meanwhile: it takes that record's place,
+   * and a delivered one closes the row before another request goes out. False when there was no such record.
+   */
+  async replaceUnknown(attempt: AttemptRecord): Promise<boolean> {
+    const a = attempt;
+    const rows = await this.db.query<{ number: number }[]>(
+      `with a as (
+         update attempts set started_at = $4, duration_ms = $5, status_code = $6, error_code = $7, error_message = $8,
+                response_headers = $9, response_body = $10, response_truncated = $11, remote_address = $12, resent = $13, outcome = $14
+          where delivery_id = $1 and run_id = $2 and sequence = $3 and error_code = 'outcome_unknown'
+         returning number, round
+       ), d as (
+         update deliveries d set status = 'succeeded', reason = 'delivered', last_status_code = $6, last_error = null,
+                next_attempt_at = null, sweep_after = null, wake_requested = false, updated_at = now()
+           from a where d.id = $1 and d.round = a.round and $14 = 'delivered'
+       ), l as (
+         update dead_letters set resolved_at = now(), resolution = 'replayed'
+          where delivery_id = $1 and resolved_at is null and $14 = 'delivered' and exists (select from a)
+       )
+       select number from a`,
+      [
+        a.deliveryId,
+        a.runId,
+        a.sequence,
+        a.startedAt,
+        wholeMs(a.durationMs),
+        a.statusCode,
+        a.errorCode,
+        a.errorMessage === null ? null : asText(a.errorMessage),
+        headersText(a),
+        a.responseBody.length > 0 ? a.responseBody : null,
+        a.responseTruncated,
+        a.remoteAddress,
+        a.resent,
+        a.outcome,
+      ],
+    );
+    return rows.length > 0;
   }
 
   /** A start by hand of a closed row is a redelivery: opens the next round, if the row is still closed in `round`. */
@@ -275,7 +318,8 @@ const recordStatement = `
         else coalesce(failing_since, case when last_success_at is null or $6::timestamptz > last_success_at then $6 end) end,
       refused_since = case when $16 = 'delivered' then null when $18::boolean then coalesce(refused_since, now()) else refused_since end,
       not_before = case
-        when $16 = 'delivered' then null
+        -- A success that began before the endpoint asked for its rest says nothing about it.
+        when $16 = 'delivered' and (failing_since is null or $6::timestamptz >= failing_since) then null
         when $20 is not null then greatest(not_before, now() + $20 * interval '1 ms')
         else not_before end,
       status = case when $17 then 'disabled' else status end,
@@ -304,3 +348,8 @@ const recordStatement = `
 function asText(text: string): string {
   return text.replaceAll('\u0000', '\uFFFD');
 }
+
+const wholeMs = (ms: number): number => Math.max(0, Math.round(ms));
+
+const headersText = ({ responseHeaders }: AttemptRecord): string | null =>
+  responseHeaders.length > 0 ? asText(JSON.stringify(responseHeaders)) : null;

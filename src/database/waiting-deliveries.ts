@@ -26,7 +26,7 @@ export class WaitingDeliveries {
     for (let total = 0; ;) {
       const closed = await this.close(
         `select d.id from deliveries d where d.endpoint_id = $1 and d.status in ('pending', 'retrying', 'held')
-          order by d.id limit ${closingBatch}`,
+          order by d.id limit ${closingBatch} for update`,
         endpointId,
       );
       if (closed.length > 0) told(closed);

@@ -5,6 +5,11 @@ export function jitterFactor(draw: number): number {
   return 0.8 + 0.4 * draw;
 }
 
+/** Spreads deliveries that wait for one endpoint's rest: the jitter as a factor from [1, 1.2), since a rest is never cut short. */
+export function restStretch(factor: number): number {
+  return 1 + (factor - 0.8) / 2;
+}
+
 /** An endpoint may ask for at most this long a rest. */
 export const maxRetryAfterMs = 24 * 60 * 60 * 1_000;
 

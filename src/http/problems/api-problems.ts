@@ -86,7 +86,7 @@ const answers: Readonly<Record<number, readonly [meaning: string, codes: readonl
     new Problem(
       503,
       'database_unavailable',
-      'Nothing was stored. Repeat the request, with the same Idempotency-Key, in a moment',
+      'The request was not confirmed by the database. Repeat it in a moment, with the same Idempotency-Key',
     ),
   ],
 };

@@ -16,7 +16,7 @@ export function toProblem(error: unknown, request: Place | null = null): Problem
     return new Problem(
       503,
       'database_unavailable',
-      'Nothing was stored. Repeat the request, with the same Idempotency-Key, in a moment',
+      'The request was not confirmed by the database. Repeat it in a moment, with the same Idempotency-Key',
       { headers: { 'Retry-After': '2' } },
     );
   }
