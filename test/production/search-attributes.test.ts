@@ -8,10 +8,8 @@ let receiver: RecordingReceiver;
 
 beforeAll(async () => {
   const namespace = await createNamespace(inject('temporalAddress'));
-  runTemporalCli([
-    ...['operator', 'search-attribute', 'create', '--namespace', namespace],
-    ...['--name', 'PosthornEndpointId', '--type', 'Int'],
-  ]);
+  const command = `operator search-attribute create --namespace ${namespace} --name PosthornEndpointId --type Int`;
+  runTemporalCli(command.split(' '));
   processes = await ProductionProcesses.prepare({ namespace });
   receiver = await RecordingReceiver.start();
 });

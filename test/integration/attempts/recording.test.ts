@@ -233,6 +233,30 @@ describe('an attempt whose process died', () => {
     expect(await attempts.recorded(delivery)).toHaveLength(1);
   });
 
+  it.each([
+    ['delivered', 200, 'succeeded'],
+    ['failed', 500, 'retrying'],
+  ])('but which was only out of reach, and %s, takes the place of outcome_unknown', async (_, status, expected) => {
+    const held = new HeldAnswers();
+    receiver.answer = held.answer;
+    const delivery = await attempts.publish(receiver.url);
+    const running = attempts.attempt(delivery);
+    await held.arrived();
+    // Another process takes this one for dead.
+    expect(await attempts.newRunner().settle(attempts.input(delivery))).toMatchObject({ error: 'outcome_unknown' });
+    held.release(status);
+    expect(await running).toMatchObject(
+      expected === 'succeeded' ? { status: 'succeeded' } : { kind: 'failed', statusCode: 500 },
+    );
+    expect(await attempts.recorded(delivery)).toMatchObject([{ number: 1, status_code: status }]);
+    expect((await attempts.row(delivery)).status).toBe(expected);
+    // No second request follows a success: the row is closed when the workflow looks again.
+    if (expected === 'succeeded') {
+      expect(await attempts.attempt(delivery, { sequence: 2, force: true })).toMatchObject({ kind: 'closed' });
+      expect(receiver.of(delivery.id)).toHaveLength(1);
+    }
+  });
+
   it('of a closed row spends nothing', async () => {
     const delivery = await attempts.publish(receiver.url);
     await attempts.deliveries.cancel('default', delivery.id, by);
@@ -280,6 +304,16 @@ describe('the endpoint’s row', () => {
     const endpoint = await attempts.endpoint(early!.endpointId);
     expect(endpoint.failing_since).toEqual(startedAt);
     expect(endpoint.health_version).toBe('1');
+  });
+
+  it('keeps its rest when a success comes in that began before', async () => {
+    const [early, busy, late] = await attempts.publishTo(await attempts.createEndpoint(receiver.url), 3);
+    const longAgo = new Date(Date.now() - 60_000);
+    await attempts.store.record(attempts.failure(busy!, { restMs: 3_600_000 }));
+    await attempts.store.record(attempts.record(early!, { startedAt: longAgo }));
+    expect((await attempts.endpoint(early!.endpointId)).not_before).not.toBeNull();
+    await attempts.store.record(attempts.record(late!, { startedAt: new Date(Date.now() + 1_000) }));
+    expect((await attempts.endpoint(early!.endpointId)).not_before).toBeNull();
   });
 
   it('turns slow with a slow answer, and quick with a quick one', async () => {
