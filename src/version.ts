@@ -1,16 +1,12 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 
-/** From package.json, which lies one or two folders up: beside the sources, or beside dist. */
+/** From package.json. Looks upwards, because a compiled file lies one folder deeper than its source. */
 export const version: string = findVersion();
 
 function findVersion(): string {
-  for (const up of ['../package.json', '../../package.json']) {
-    try {
-      const text = readFileSync(new URL(up, import.meta.url), 'utf8');
-      return (JSON.parse(text) as { version: string }).version;
-    } catch {
-      continue;
-    }
+  for (let folder = new URL('.', import.meta.url); ; folder = new URL('..', folder)) {
+    const file = new URL('package.json', folder);
+    if (existsSync(file)) return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
+    if (folder.pathname === '/') throw new Error('package.json of Posthorn was not found above its code');
   }
-  return '0.0.0';
 }

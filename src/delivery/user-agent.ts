@@ -1,12 +1,3 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { version } from '../version.js';
 
-/** Looks upwards, because the compiled file lies one folder deeper than its source. */
-function packageVersion(): string {
-  for (let folder = new URL('.', import.meta.url); ; folder = new URL('..', folder)) {
-    const file = new URL('package.json', folder);
-    if (existsSync(file)) return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
-    if (folder.pathname === '/') throw new Error('package.json of Posthorn was not found above its code');
-  }
-}
-
-export const userAgent = `Posthorn/${packageVersion()}`;
+export const userAgent = `Posthorn/${version}`;
