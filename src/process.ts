@@ -28,6 +28,17 @@ export async function runEntry(main: () => Promise<void>): Promise<void> {
   }
 }
 
+/** What kept the embedded default from starting; its message says what to do, so nobody needs the stack. */
+class StartError extends Error {
+  override readonly name = 'StartError';
+}
+
+/** Plain errors of a start are told by their message alone; faults in our code keep their stack. */
+export function asStartError(error: unknown): unknown {
+  const plain = error instanceof Error && error.name === 'Error';
+  return plain ? new StartError(error.message, { cause: error }) : error;
+}
+
 /** Our own errors say what to do; of the others the stack says where to look. */
 function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

@@ -14,12 +14,12 @@ import { startEmbeddedPostgres } from './embedded/embedded-postgres.js';
 import { startEmbeddedTemporal } from './embedded/embedded-temporal.js';
 import { embeddedPortWishes } from './embedded/port-wishes.js';
 import { checkPorts } from './embedded/ports.js';
-import { createProgress, withProgress } from './embedded/progress.js';
+import { createProgress, silentProgress, withProgress } from './embedded/progress.js';
 import { type Engine, Supervisor } from './embedded/supervisor.js';
 import { findTemporalCli } from './embedded/temporal-cli.js';
 import { createHttpApp } from './http/http-app.js';
 import { pause } from './pause.js';
-import { onStopSignal, runEntry } from './process.js';
+import { asStartError, onStopSignal, runEntry } from './process.js';
 import { createLogger } from './telemetry/logger.js';
 import { keepHistories } from './temporal/retention.js';
 import { installRuntime } from './temporal/worker-host.js';
@@ -51,7 +51,8 @@ await runEntry(async () => {
   /** What has been started, in order; it is stopped in the opposite one. */
   const stops: (() => Promise<unknown> | void)[] = [() => lock.release()];
   const start = async (): Promise<string> => {
-    await endStaleChildren(dataDir);
+    const stale = await endStaleChildren(dataDir);
+    if (stale.length > 0) progress.note(`Ended what a killed Posthorn had left running: ${stale.join(', ')}`);
     await checkPorts(embeddedPortWishes(config));
 
     const postgres =
@@ -148,7 +149,9 @@ await runEntry(async () => {
 
   let fatal!: (error: unknown) => void;
   const failed = new Promise<never>((_, reject) => (fatal = reject));
-  const started = start();
+  const started = start().catch((error: unknown) => {
+    throw asStartError(error);
+  });
   try {
     const text = await Promise.race([started, stopped.then(() => null), failed]);
     if (text !== null) {
@@ -156,7 +159,11 @@ await runEntry(async () => {
       await Promise.race([stopped, failed]);
     }
   } finally {
-    const line = progress.start('Stopping: what is in flight finishes first; Ctrl-C again ends at once');
+    // A refusal to start has nothing to stop but the lock.
+    const line =
+      stops.length > 1
+        ? progress.start('Stopping: what is in flight finishes first; Ctrl-C again ends at once')
+        : silentProgress.start('');
     // Asked during the start: what is being started now is stopped too.
     await Promise.race([started.catch(() => undefined), pause(startPatienceMs)]);
     for (const stop of stops.toReversed()) {

@@ -213,6 +213,9 @@ class DeliveryRun {
     this.view = {
       ...this.view,
       phase: 'closed',
+      waitingFor: null,
+      waitMs: null,
+      waitingSince: null,
       round: outcome.round,
       attempts: outcome.attemptCount,
       lastError: outcome.lastError,

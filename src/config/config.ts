@@ -125,7 +125,9 @@ export function loadConfig(kind: ProcessKind, env: NodeJS.ProcessEnv = process.e
   }
   for (const key of Object.keys(env)) {
     if (key.startsWith('POSTHORN_') && ![...configurationKeys, ...clientVariables].includes(key))
-      problems.push(`${key} is not a setting of Posthorn`);
+      problems.push(
+        `${key} is not a setting of Posthorn: correct or unset it (docs/reference/configuration.md lists them all)`,
+      );
   }
   if (!result.success || problems.length > 0) throw new ConfigError(problems);
   const v = result.data;

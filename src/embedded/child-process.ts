@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
-import { closeSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { ensureDataDir, ensurePrivateDir } from './data-dir.js';
-import { readProcess, waitForProcessEnd } from './process-identity.js';
+import { type ProcessIdentity, readProcess, waitForProcessEnd } from './process-identity.js';
 
 export interface ChildExit {
   readonly code: number | null;
@@ -122,17 +122,39 @@ export async function endStaleChild(dataDir: string, name: string): Promise<bool
 /** Ends all stale children of the data directory, so that they don't sit on the ports; answers their names. */
 export async function endStaleChildren(directory: string): Promise<readonly string[]> {
   const dataDir = ensureDataDir(directory);
-  const names = readdirSync(ensurePrivateDir(dataDir, 'run'))
-    .filter((file) => file.endsWith('.pid'))
-    .map((file) => basename(file, '.pid'));
-  const ended = await Promise.all(names.map(async (name) => ((await endStaleChild(dataDir, name)) ? [name] : [])));
+  ensurePrivateDir(dataDir, 'run');
+  const ended = await Promise.all(
+    childNames(dataDir).map(async (name) => ((await endStaleChild(dataDir, name)) ? [name] : [])),
+  );
   return ended.flat();
 }
 
+/** Children of the data directory that run; where no Posthorn does, a killed one left them. Changes nothing. */
+export function findStaleChildren(directory: string): readonly string[] {
+  return childNames(directory).filter((name) => {
+    const found = readPidFile(pidFileOf(directory, name));
+    return found !== null && isOurs(found) !== null;
+  });
+}
+
+function childNames(dataDir: string): string[] {
+  const directory = join(dataDir, 'run');
+  if (!existsSync(directory)) return [];
+  return readdirSync(directory)
+    .filter((file) => file.endsWith('.pid'))
+    .map((file) => basename(file, '.pid'));
+}
+
 /** A number in a file proves nothing: the process must have the recorded start time and arguments. */
-async function endIfOurs({ pid, startedAt, args, stopSignal }: PidFile): Promise<boolean> {
+function isOurs({ pid, startedAt, args }: PidFile): ProcessIdentity | null {
   const found = readProcess(pid);
-  if (found === null || found.startedAt !== startedAt || !found.command.endsWith(args.join(' '))) return false;
+  return found !== null && found.startedAt === startedAt && found.command.endsWith(args.join(' ')) ? found : null;
+}
+
+async function endIfOurs(file: PidFile): Promise<boolean> {
+  const { pid, stopSignal } = file;
+  const found = isOurs(file);
+  if (found === null) return false;
   signalGroup(pid, stopSignal);
   if (await waitForProcessEnd(pid, found, STALE_GRACE_MS)) return true;
   signalGroup(pid, 'SIGKILL');

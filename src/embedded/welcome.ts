@@ -37,9 +37,10 @@ export function welcome(facts: WelcomeFacts): string {
     '',
     `  curl -sS "${facts.apiUrl}/v1/webhook-deliveries?limit=1" ${bearer}`,
     '',
-    'Redeliver by hand (put the delivery’s id in both places):',
+    'Redeliver it by hand, past the API:',
     '',
-    `  ${facts.temporalCli} workflow start --address ${facts.temporalAddress}${namespace} --task-queue posthorn --type deliver --workflow-id whd_… --input '{"deliveryId":"whd_…"}'`,
+    `  ID=$(curl -sS "${facts.apiUrl}/v1/webhook-deliveries?limit=1" ${bearer} | grep -o 'whd_[0-9A-Z]*' | head -n 1)`,
+    `  ${facts.temporalCli} workflow start --address ${facts.temporalAddress}${namespace} --task-queue posthorn --type deliver --workflow-id $ID --input "{\\"deliveryId\\":\\"$ID\\"}"`,
     '',
     ...(facts.allowHttp === 'loopback'
       ? [

@@ -19,8 +19,11 @@ export interface WorkerHostOptions {
 /** Longer than any attempt: what is in flight at a shutdown finishes and is recorded. */
 export const shutdownGraceMs = 35_000;
 
-/** The core's code for a workflow task of more than 5 s: each first attempt that takes so long is one. */
-const longWorkflowTask = 'TMPRL1104';
+/**
+ * What the SDK warns of and nobody needs to hear: its code for a workflow task of more than 5 s (a first attempt at a slow endpoint),
+ * a worker for attempts only, and workflows that end as dead letters, which are announced as such.
+ */
+const noNews = ['TMPRL1104', 'No workflows registered', 'Workflow failed'];
 
 /** One owner of signals: ours, not the SDK's. Call once, before anything else of the SDK. */
 export function installRuntime(log: Logger): void {
@@ -28,9 +31,10 @@ export function installRuntime(log: Logger): void {
     shutdownSignals: [],
     telemetryOptions: { logging: { filter: makeTelemetryFilterString({ core: 'WARN', other: 'ERROR' }), forward: {} } },
     logger: new DefaultLogger('WARN', ({ level, message, meta }) => {
-      // An endpoint that takes its time is no news.
-      if (message.includes(longWorkflowTask)) return;
-      const fields = { ...meta };
+      if (noNews.some((text) => message.includes(text))) return;
+      const { error: err, ...rest } = meta ?? {};
+      // Under `err` the logger writes an error's type and message; elsewhere it would be {}.
+      const fields = err === undefined ? rest : { ...rest, err: err as unknown };
       if (level === 'ERROR') log.error(fields, message);
       else log.warn(fields, message);
     }),

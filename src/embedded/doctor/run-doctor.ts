@@ -1,12 +1,14 @@
 import { checkDatabase } from '../../database/doctor-checks.js';
 import { checkTemporal } from '../../temporal/doctor-checks.js';
 import { cacheDirectory } from '../cache-dir.js';
+import { findStaleChildren } from '../child-process.js';
 import { findDataDirHolder } from '../data-dir-lock.js';
 import { embeddedPortWishes } from '../port-wishes.js';
+import { findPortProblems } from '../ports.js';
 import { checkTemporalCli } from './cli-checks.js';
 import { checkConfig, checkEncryptionKeys } from './config-checks.js';
 import { checkDataDir, checkEmbeddedPostgres } from './data-dir-checks.js';
-import type { Finding } from './finding.js';
+import { type Finding, warn } from './finding.js';
 import { checkNode, checkPython } from './machine-checks.js';
 import { checkPortsAreFree } from './port-checks.js';
 
@@ -30,7 +32,7 @@ export async function runDoctor(env: NodeJS.ProcessEnv, tell: (finding: Finding)
   report(...findings, checkEncryptionKeys(config), checkDataDir(dataDir));
 
   const holder = findDataDirHolder(dataDir);
-  report(...(await checkPortsAreFree(embeddedPortWishes(config), holder)));
+  report(...(await checkPortsAreFree(embeddedPortWishes(config), holder, findStaleChildren(dataDir))));
 
   report(database.url === null ? await checkEmbeddedPostgres(dataDir) : await checkDatabase(database.url));
 
@@ -42,7 +44,18 @@ export async function runDoctor(env: NodeJS.ProcessEnv, tell: (finding: Finding)
   const cacheDir = cacheDirectory(env, dataDir);
   const cli = await checkTemporalCli({ cliPath: temporal.cliPath, cacheDir, env });
   report(cli.finding, await checkPython(cli.found, env));
-  // The embedded one can be asked only while it runs.
-  if (holder !== null) report(...(await checkTemporal({ address: `127.0.0.1:${temporal.embeddedPort}`, namespace })));
+  // The embedded one can be asked only while it runs, and only where this shell's settings are those that it was started with.
+  if (holder !== null) {
+    const free =
+      (
+        await findPortProblems([
+          { port: temporal.embeddedPort, wantedBy: 'Temporal', variable: 'POSTHORN_TEMPORAL_PORT' },
+        ])
+      ).length === 0;
+    if (free) {
+      const what = `The Posthorn that runs here (process ${holder}) uses other ports than this shell's settings`;
+      report(warn(what, 'Set the same POSTHORN_… variables as where you started it.'));
+    } else report(...(await checkTemporal({ address: `127.0.0.1:${temporal.embeddedPort}`, namespace })));
+  }
   return failures;
 }
