@@ -6,7 +6,10 @@ import { onStopSignal, runEntry } from './process.js';
 import { createLogger } from './telemetry/logger.js';
 
 /** The API process: takes events, starts workflows, sweeps. It runs no worker. */
-await runEntry(async () => {
+const usage =
+  'Usage: npm run start:api\nTakes events over REST, starts their workflows, and sweeps. Needs POSTHORN_DATABASE_URL, TEMPORAL_ADDRESS, POSTHORN_ENCRYPTION_KEYS.';
+
+await runEntry(usage, async () => {
   const config = loadConfig('api');
   const log = createLogger(config.logLevel);
   const stopped = onStopSignal(log);

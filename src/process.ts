@@ -18,7 +18,14 @@ export function onStopSignal(log: Logger, endAtOnce: () => void = () => undefine
 }
 
 /** Runs an entry: configuration faults are said plainly, everything else that is fatal ends with exit code 1. */
-export async function runEntry(main: () => Promise<void>): Promise<void> {
+export async function runEntry(usage: string, main: () => Promise<void>): Promise<void> {
+  const [argument] = process.argv.slice(2);
+  if (argument !== undefined) {
+    const asked = argument === '--help' || argument === '-h';
+    const text = `${usage}\nSettings are environment variables: docs/reference/configuration.md\n`;
+    (asked ? process.stdout : process.stderr).write(asked ? text : `Unknown argument '${argument}'.\n${text}`);
+    process.exit(asked ? 0 : 2);
+  }
   try {
     await main();
     process.exit(0);

@@ -29,7 +29,10 @@ import { WorkerProcess } from './worker-process.js';
 const startPatienceMs = 10_000;
 
 /** Everything in one process, with embedded engines where none are configured: `npm start`. */
-await runEntry(async () => {
+const usage =
+  'Usage: npm start\nRuns everything: API, worker, sample receiver, and embedded Postgres and Temporal where none are configured.';
+
+await runEntry(usage, async () => {
   const config = loadConfig('standalone');
   const log = createLogger(config.logLevel);
   const progress = createProgress(process.stderr);

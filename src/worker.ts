@@ -6,7 +6,10 @@ import { installRuntime } from './temporal/worker-host.js';
 import { WorkerProcess } from './worker-process.js';
 
 /** The worker process: runs workflows and makes the attempts. Sweeps too, so that deliveries go on without an API process. */
-await runEntry(async () => {
+const usage =
+  'Usage: npm run start:worker\nRuns the workflows and makes the attempts. Needs POSTHORN_DATABASE_URL, TEMPORAL_ADDRESS, POSTHORN_ENCRYPTION_KEYS.';
+
+await runEntry(usage, async () => {
   const config = loadConfig('worker');
   const log = createLogger(config.logLevel);
   const stopped = onStopSignal(log);
