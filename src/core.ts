@@ -2,7 +2,7 @@ import type { Config } from './config/config.js';
 import type { EncryptionKey } from './config/key-ring.js';
 import { ApiKeyStore } from './database/api-key-store.js';
 import { AttemptStore } from './database/attempt-store.js';
-import { isDatabaseAway } from './database/database-errors.js';
+import { isDatabaseRefused } from './database/database-errors.js';
 import { createDataSource, type DataSource, migrate } from './database/data-source.js';
 import { DeadLetterStore } from './database/dead-letter-store.js';
 import { DeliveryStore } from './database/delivery-store.js';
@@ -89,8 +89,8 @@ export class Core {
         await migrate(this.db);
         break;
       } catch (error) {
-        // A wrong password or a missing database doesn't mend itself.
-        if (!isDatabaseAway(error)) throw error;
+        // Waiting mends neither a wrong password nor a missing database.
+        if (isDatabaseRefused(error)) throw error;
         log.warn({ err: error }, 'Postgres is away; trying again');
         await pause(waitMs);
       }

@@ -41,6 +41,11 @@ export function isDatabaseAway(error: unknown): boolean {
   return code === undefined || code === readOnly || awayNodeCodes.has(code) || awayClasses.has(code.slice(0, 2));
 }
 
+/** The server is there but lets us not in: wrong user or password (28…), or no such database (3D…). */
+export function isDatabaseRefused(error: unknown): boolean {
+  return ['28', '3D'].includes((codeOf(error) ?? '').slice(0, 2));
+}
+
 function codeOf(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null) return undefined;
   const { code, driverError } = error as { code?: unknown; driverError?: unknown };
