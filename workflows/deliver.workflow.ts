@@ -56,6 +56,7 @@ class DeliveryRun {
   private next: NextAttempt = { number: 1, host: 'unknown', endpointId: this.info.workflowId };
   private notSentInARow = 0;
   private retryRequested = false;
+  private forced = false;
   private cancelRequested = false;
   private view: DeliverState = {
     phase: 'attempting',
@@ -154,9 +155,10 @@ class DeliveryRun {
   private beginAttempt(): AttemptInput {
     this.view = { ...this.view, phase: 'attempting', waitingFor: null, waitMs: null, waitingSince: null };
     this.jitter = jitterFactor(Math.random());
-    const input = { ...this.attemptInput(), force: this.retryRequested };
+    // A wish for an attempt now is kept until something has come of it: `not_sent` is repeated by force, too.
+    this.forced ||= this.retryRequested;
     this.retryRequested = false;
-    return input;
+    return { ...this.attemptInput(), force: this.forced };
   }
 
   /** What an attempt came to, whatever is signalled meanwhile; where its activity died, what was recorded of it. */
@@ -170,6 +172,7 @@ class DeliveryRun {
       }
     });
     if (outcome.kind === 'not_sent') return outcome;
+    this.forced = false;
     this.notSentInARow = 0;
     // A run redelivers with its first attempt only. A reset run may stand anywhere in its schedule: there the activity knows.
     if (this.intent === 'redeliver') this.intent = 'resume';

@@ -110,6 +110,15 @@ describe('retryNow', () => {
     expect(delivery.row).toMatchObject({ attemptCount: 2, round: 1 });
   });
 
+  it('is kept while nothing can be sent', async () => {
+    const noSlot = { status: null, errorCode: 'timeout_connect', noSlot: true } as const;
+    const delivery = await waiting(engine.model.add([500, noSlot, noSlot, 200]));
+    await engine.handle(delivery.id).signal('retryNow');
+    expect(await engine.ending(delivery.id)).toMatchObject({ status: 'COMPLETED' });
+    expect(delivery.sentAtMs.at(-1)! - delivery.sentAtMs[0]!).toBeLessThan(20 * second);
+    expect(delivery.row).toMatchObject({ attemptCount: 2, status: 'succeeded' });
+  });
+
   it('goes on with the schedule where the attempt fails', async () => {
     const delivery = await waiting(engine.model.add([500, 500, 200]));
     await engine.handle(delivery.id).signal('retryNow');
