@@ -34,7 +34,8 @@ import { attemptIntent, startedByMachine } from './support/run-origin.js';
 import { labelAttributes } from './support/search-attributes.js';
 
 export const retryNow = defineSignal(deliverSignals.retryNow);
-export const cancel = defineSignal(deliverSignals.cancel);
+/** The API names the round that it has closed; by hand, without one, it is the run's own. */
+export const cancel = defineSignal<[round?: number]>(deliverSignals.cancel);
 export const state = defineQuery<DeliverState>(deliverQueries.state);
 
 const notSentWaitMs = { first: 1_000, most: 30_000 };
@@ -58,6 +59,7 @@ class DeliveryRun {
   private retryRequested = false;
   private forced = false;
   private cancelRequested = false;
+  private cancelRound: number | null = null;
   private view: DeliverState = {
     phase: 'attempting',
     round: 0,
@@ -70,7 +72,10 @@ class DeliveryRun {
 
   constructor(private readonly input: DeliverInput) {
     setHandler(retryNow, () => void (this.retryRequested = true));
-    setHandler(cancel, () => void (this.cancelRequested = true));
+    setHandler(cancel, (round) => {
+      this.cancelRequested = true;
+      this.cancelRound = typeof round === 'number' ? round : null;
+    });
     setHandler(state, () => this.view);
   }
 
@@ -114,6 +119,12 @@ class DeliveryRun {
           break;
         }
         case 'superseded':
+          if (!CancellationScope.current().consideredCancelled) {
+            // The round that was to be cancelled is closed; a redelivery has opened the next one, and this run goes on with it.
+            this.cancelRequested = false;
+            outcome = await this.attempt();
+            break;
+          }
           // This run can only end; the next one goes on with the round that was opened meanwhile.
           return continueAsNew<typeof deliver>(this.input);
         case 'unknown_delivery':
@@ -206,8 +217,9 @@ class DeliveryRun {
     this.view = { ...this.view, phase: 'settling' };
     const { deliveryId } = this.input;
     const { runId } = this.info;
+    const requestedRound = CancellationScope.current().consideredCancelled ? null : this.cancelRound;
     return CancellationScope.nonCancellable(() =>
-      settlements.cancelDelivery({ deliveryId, runId, round: this.view.round }),
+      settlements.cancelDelivery({ deliveryId, runId, round: this.view.round, requestedRound }),
     );
   }
 

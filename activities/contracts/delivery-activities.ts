@@ -115,6 +115,8 @@ export interface CancelInput {
   readonly runId: string;
   /** The round that the run last knew of; 0 when it knows of none. */
   readonly round: number;
+  /** The round that was asked to be cancelled, where the request named it: a later one is not meant. */
+  readonly requestedRound: number | null;
 }
 
 /** Names one run of a delivery's workflow. */

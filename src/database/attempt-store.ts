@@ -134,7 +134,8 @@ export class AttemptStore {
       `update deliveries
           set status = 'pending', reason = $3, round = round + 1, round_attempts = 0, next_attempt_at = now(),
               sweep_after = now() + interval '${sweepGraceMs} ms', wake_requested = true, updated_at = now()
-        where id = $1 and round = $2 and status in ('succeeded', 'failed', 'cancelled')`,
+        where id = $1 and round = $2 and status in ('succeeded', 'failed', 'cancelled')
+          and exists (select from endpoints e where e.id = endpoint_id and e.deleted_at is null and e.status = 'active')`,
       [deliveryId, round, reason],
     );
   }

@@ -10,7 +10,7 @@ const breakerPauseMs = 1_000;
 export type DispatchJob =
   | { readonly kind: 'start'; readonly delivery: DeliveryStart }
   | { readonly kind: 'redeliver'; readonly delivery: DeliveryStart; readonly round: number }
-  | { readonly kind: 'cancel'; readonly deliveryId: string };
+  | { readonly kind: 'cancel'; readonly deliveryId: string; readonly round: number };
 
 /**
  * Hands committed deliveries to Temporal, outside of any request: a start takes seconds to fail where Temporal is away.
@@ -92,7 +92,7 @@ export class Dispatcher {
         await this.onWoken(job.delivery.id, job.round);
         return;
       case 'cancel':
-        await this.gateway.cancel(job.deliveryId);
+        await this.gateway.cancelRound(job.deliveryId, job.round);
         return;
     }
   }

@@ -101,6 +101,13 @@ export class TemporalGateway {
     );
   }
 
+  /** Tells the delivery's workflow that this round was cancelled; false when none runs. */
+  async cancelRound(deliveryId: string, round: number): Promise<boolean> {
+    return this.unlessGone(() =>
+      this.client.workflow.getHandle(deliverWorkflowId(deliveryId)).signal(deliverSignals.cancel, round),
+    );
+  }
+
   /** Requests the cancellation of a delivery's workflow, or of just this run of it; false when none runs. */
   async cancel(deliveryId: string, runId?: string): Promise<boolean> {
     return this.unlessGone(() => this.client.workflow.getHandle(deliverWorkflowId(deliveryId), runId).cancel());

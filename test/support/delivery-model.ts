@@ -306,11 +306,16 @@ export class DeliveryModel {
     return { id, status: row.status };
   }
 
-  private async cancelFromWorkflow({ deliveryId, runId, round: ofRun }: CancelInput): Promise<CancelOutcome> {
+  private async cancelFromWorkflow({
+    deliveryId,
+    runId,
+    round: ofRun,
+    requestedRound,
+  }: CancelInput): Promise<CancelOutcome> {
     const delivery = this.deliveries.get(deliveryId);
     if (!delivery) return { kind: 'unknown_delivery' };
     const rounds = delivery.attempts.filter((attempt) => attempt.runId === runId).map((attempt) => attempt.round);
-    const mine = rounds.length > 0 ? Math.max(...rounds) : ofRun || delivery.row.round;
+    const mine = requestedRound ?? (rounds.length > 0 ? Math.max(...rounds) : ofRun || delivery.row.round);
     if (!isTerminal(delivery.row.status) && delivery.row.round <= mine) delivery.cancelRow();
     const { status, reason, round, attemptCount, lastStatusCode, lastError } = delivery.row;
     if (!isTerminal(status)) return { kind: 'superseded' };

@@ -82,7 +82,7 @@ export class DeliveriesService implements OnModuleDestroy {
         `The delivery is ${result.delivery.status} already: there is nothing to cancel`,
       );
     }
-    this.dispatcher.submit({ kind: 'cancel', deliveryId: id });
+    this.dispatcher.submit({ kind: 'cancel', deliveryId: id, round: result.delivery.round });
     return toDelivery(result.delivery);
   }
 

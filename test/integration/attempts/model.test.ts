@@ -96,8 +96,16 @@ describe('the model and the database say the same of', () => {
         const closed = await attempts.waiting.closeOne(real.id);
         expect((await modelWaiting.closeOne(modelled.id))?.status).toBe(closed?.status);
       } else if ('cancelRun' in step) {
-        const closed = await attempts.deliveries.cancelFromWorkflow({ deliveryId: real.id, ...step.cancelRun });
-        const asModelled = await modelDeliveries.cancelFromWorkflow({ deliveryId: modelled.id, ...step.cancelRun });
+        const closed = await attempts.deliveries.cancelFromWorkflow({
+          requestedRound: null,
+          deliveryId: real.id,
+          ...step.cancelRun,
+        });
+        const asModelled = await modelDeliveries.cancelFromWorkflow({
+          requestedRound: null,
+          deliveryId: modelled.id,
+          ...step.cancelRun,
+        });
         expect({ ...asModelled, labels: null }).toEqual({ ...closed, labels: null });
       } else {
         const written = await attempts.store.record(attempts.record(real, step.record));
