@@ -7,8 +7,9 @@ import { buildAttemptRequest } from '../src/delivery/attempt-request.js';
 import { isTerminal } from '../src/domain/closed-lists.js';
 import { profiles } from '../src/domain/profiles.js';
 import { parseRetryAfterMs } from '../src/domain/retry-after.js';
-import { restStretch, retryWaitMs } from '../src/domain/retry-schedule.js';
+import { maxRetryAfterMs, restStretch, retryWaitMs } from '../src/domain/retry-schedule.js';
 import { judgeAnswer } from '../src/domain/verdict.js';
+import { pause } from '../src/pause.js';
 import { newId } from '../src/security/new-id.js';
 import { idPrefixes } from '../src/domain/ids.js';
 import { labelsOf, nextAttemptOf, outcomeOfRecord, outcomeOfRow, waitOf } from './attempt-outcomes.js';
@@ -258,14 +259,11 @@ export class AttemptRunner {
         retryAfterMs: restMs,
         refusedWaitMs: failed?.refused ? settings.refusedWaitMs : 0,
       }),
-      restMs: restMs !== null && restMs > 0 ? Math.min(restMs, maxRestMs) : null,
+      restMs: restMs !== null && restMs > 0 ? Math.min(restMs, maxRetryAfterMs) : null,
       letterExpiryMs: settings.letterExpiryMs,
     };
   }
 }
-
-/** As long as a Retry-After may lengthen a wait. */
-const maxRestMs = 24 * 60 * 60 * 1_000;
 
 function retryAfterOf(answer: OutboundAnswer, nowMs: number): number | null {
   const values = answer.responseHeaders
@@ -333,5 +331,3 @@ async function within<T>(ms: number, work: Promise<T>): Promise<T> {
     work.catch(() => undefined);
   }
 }
-
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
