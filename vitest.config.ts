@@ -32,6 +32,19 @@ export default defineConfig({
         },
       },
       { extends: true, test: { ...serial, ...engines, name: 'e2e', include: ['test/e2e/**/*.test.ts'] } },
+      // Other people's verifiers, some of which pip and go fetch: outside of `npm test`.
+      {
+        extends: true,
+        test: {
+          ...serial,
+          name: 'conformance',
+          include: ['test/conformance/**/*.test.ts'],
+          testTimeout: 240_000,
+          hookTimeout: 240_000,
+        },
+      },
+      // Every way to write an address inside, called for real.
+      { extends: true, test: { name: 'dialling', include: ['test/dialling/**/*.test.ts'], testTimeout: 30_000 } },
       // Kills and outages: minutes, so outside of `npm test`.
       {
         extends: true,

@@ -2,16 +2,19 @@ import type { AttemptInput, AttemptOutcome, RecordAttemptInput, SentAttempt } fr
 import type { ActivityDependencies } from './ports.js';
 import type { AttemptRecord, LoadedDelivery } from '../src/database/attempt-rows.js';
 import type { OutboundAnswer } from '../src/delivery/delivery-client.js';
+import { openEndpoint } from '../src/delivery/open-endpoint.js';
 import type { OutboundRequest } from '../src/delivery/outbound.js';
-import { buildAttemptRequest } from '../src/delivery/attempt-request.js';
+import { AttemptConfigError, buildAttemptRequest } from '../src/delivery/attempt-request.js';
 import { isTerminal } from '../src/domain/closed-lists.js';
-import { profiles } from '../src/domain/profiles.js';
+import { effectiveSettings } from '../src/domain/endpoint-settings.js';
 import { parseRetryAfterMs } from '../src/domain/retry-after.js';
 import { maxRetryAfterMs, restStretch, retryWaitMs } from '../src/domain/retry-schedule.js';
 import { judgeAnswer } from '../src/domain/verdict.js';
+import { probeRestMs } from '../src/domain/pacing.js';
 import { pause } from '../src/pause.js';
 import { newId } from '../src/security/new-id.js';
 import { idPrefixes } from '../src/domain/ids.js';
+import { LocalLane } from './local-lane.js';
 import { labelsOf, nextAttemptOf, outcomeOfRecord, outcomeOfRow, waitOf } from './attempt-outcomes.js';
 
 /** How long an attempt tries to record its outcome before it hands that to `recordAttempt`. */
@@ -27,6 +30,8 @@ export type Lane = 'local' | 'ordinary';
 export class AttemptRunner {
   /** A second execution of the same attempt joins the one in flight: the server may run a local activity again at any time. */
   private readonly inFlight = new Map<string, Promise<AttemptOutcome>>();
+
+  private readonly localLane = new LocalLane();
 
   constructor(private readonly deps: ActivityDependencies) {}
 
@@ -55,20 +60,57 @@ export class AttemptRunner {
     if (isTerminal(delivery.status) || delivery.status === 'held') return outcomeOfRow(delivery);
     if (!input.force && !delivery.wakeRequested && waitOf(delivery) > dueToleranceMs)
       return this.notDue(delivery, input.jitterFactor);
-    const number = delivery.attemptCount + 1;
-    if (lane === 'local' && !delivery.endpoint.quick) {
+    if (lane === 'ordinary') return this.send(input, delivery);
+    const leave = delivery.endpoint.quick ? this.localLane.enter(delivery.endpointId) : null;
+    if (!leave) {
       return {
         kind: 'use_ordinary',
         round: delivery.round,
-        next: nextAttemptOf(delivery, number),
+        next: nextAttemptOf(delivery, delivery.attemptCount + 1),
         labels: labelsOf(delivery),
       };
     }
-    const request = this.prepare(delivery, number);
+    try {
+      return await this.send(input, delivery);
+    } finally {
+      leave();
+    }
+  }
+
+  private async send(input: AttemptInput, delivery: LoadedDelivery): Promise<AttemptOutcome> {
+    if (delivery.mustAsk && !input.force && !delivery.wakeRequested) {
+      const refused = await this.askForTurn(input, delivery);
+      if (refused) return refused;
+    }
+    const request = this.prepare(delivery, delivery.attemptCount + 1);
     const answer =
       'problem' in request ? notSent(this.deps.now(), request.problem) : await this.deps.sender.send(request);
     if (answer.noSlot) return { kind: 'not_sent', cause: 'no_connection_free' };
     return this.recordPatiently(input, delivery, answer);
+  }
+
+  /** Null: it may go, now. Else what the row says: it waits for its slot, or is held until it is released. */
+  private async askForTurn(input: AttemptInput, delivery: LoadedDelivery): Promise<AttemptOutcome | null> {
+    const { timeoutMs } = effectiveSettings(delivery.endpoint, null);
+    const { id: deliveryId, endpointId, slot } = delivery;
+    try {
+      const turn = await this.deps.paces.takeTurn({
+        deliveryId,
+        endpointId,
+        slot,
+        isRetry: delivery.roundAttempts > 0,
+        timeoutMs,
+      });
+      if (turn.kind === 'go') {
+        await pause(turn.inMs);
+        return null;
+      }
+      const again = await this.deps.attempts.load(input);
+      return again ? outcomeOfRow(again) : { kind: 'unknown_delivery' };
+    } catch (error) {
+      this.deps.log.warn({ delivery_id: deliveryId, err: error }, 'attempt not sent: it could not ask for its turn');
+      return { kind: 'not_sent', cause: 'load_failed' };
+    }
   }
 
   private async notDue(delivery: LoadedDelivery, jitterFactor: number): Promise<AttemptOutcome> {
@@ -104,31 +146,34 @@ export class AttemptRunner {
   /** A row that can't be sent (an unreadable secret, a bad URL) fails its own attempt, and nothing else. */
   private prepare(delivery: LoadedDelivery, attemptNumber: number): OutboundRequest | { problem: string } {
     try {
-      const secrets = delivery.endpoint.sealedSecrets.map((sealed) =>
-        this.deps.secrets.openSecret(delivery.endpointId, sealed),
-      );
-      if (secrets.length === 0) return { problem: 'the endpoint has no live secret' };
-      return buildAttemptRequest({
+      const { endpointId, endpoint, event } = delivery;
+      const opened = openEndpoint(endpointId, endpoint, this.deps.secrets, this.deps.settings.retryWaitsMs);
+      const request = buildAttemptRequest({
         delivery: {
           id: delivery.id,
           eventId: delivery.eventId,
+          tenantId: delivery.tenantId,
           type: delivery.type,
-          createdAt: delivery.event.createdAt.toISOString(),
-          apiVersion: delivery.event.apiVersion,
-          data: delivery.event.data,
+          createdAt: event.createdAt.toISOString(),
+          apiVersion: event.apiVersion,
+          source: event.source,
+          subject: event.subject,
+          data: event.data,
         },
-        url: delivery.endpoint.url,
-        secrets,
+        endpoint: opened,
+        secrets: opened.secrets,
         attemptNumber,
         nowMs: this.deps.now(),
-        timeoutMs: delivery.endpoint.timeoutMs,
       });
+      const max = endpoint.maxInFlight ?? this.deps.settings.maxInFlight;
+      return { ...request, slot: { key: endpointId, max } };
     } catch (error) {
       this.deps.log.error(
         { delivery_id: delivery.id, endpoint_id: delivery.endpointId, err: error },
         'attempt can not be built',
       );
-      return { problem: 'the request could not be built from the endpoint’s settings' };
+      const why = error instanceof AttemptConfigError ? error.message : null;
+      return { problem: why ?? 'the request could not be built from the endpoint’s settings' };
     }
   }
 
@@ -211,6 +256,7 @@ export class AttemptRunner {
     }
     if (result.endpointGone) await this.closeWaiting(delivery.endpointId);
     if (result.letter || result.endpointGone) await this.deps.announcer.letterAdded(delivery.endpointId);
+    if (result.healthChanged) await this.deps.announcer.endpointChanged(delivery.endpointId);
     return outcomeOfRecord(delivery, result, record.errorCode ?? 'http_status');
   }
 
@@ -231,7 +277,14 @@ export class AttemptRunner {
     const verdict = judgeAnswer({ statusCode, errorCode, hadSucceededBefore: delivery.endpoint.succeededBefore });
     const failed = verdict.kind === 'failed' ? verdict : null;
     const restMs = failed?.honoursRetryAfter ? retryAfterOf(answer, now()) : null;
-    const waitsMs = delivery.endpoint.retryWaitsMs ?? settings.retryWaitsMs ?? profiles.default.retryWaitsMs;
+    const { retryWaitsMs: waitsMs } = effectiveSettings(delivery.endpoint, settings.retryWaitsMs);
+    const waitMs = retryWaitMs({
+      waitsMs,
+      attemptsSpent: delivery.roundAttempts + 1,
+      factor: input.jitterFactor,
+      retryAfterMs: restMs,
+      refusedWaitMs: failed?.refused ? settings.refusedWaitMs : 0,
+    });
     return {
       id: newId(idPrefixes.attempt),
       deliveryId: delivery.id,
@@ -252,15 +305,10 @@ export class AttemptRunner {
       outcome: verdict.kind,
       gone: failed?.gone ?? false,
       refused: failed?.refused ?? false,
-      waitMs: retryWaitMs({
-        waitsMs,
-        attemptsSpent: delivery.roundAttempts + 1,
-        factor: input.jitterFactor,
-        retryAfterMs: restMs,
-        refusedWaitMs: failed?.refused ? settings.refusedWaitMs : 0,
-      }),
+      waitMs,
       restMs: restMs !== null && restMs > 0 ? Math.min(restMs, maxRetryAfterMs) : null,
       letterExpiryMs: settings.letterExpiryMs,
+      probeRestMs: probeRestMs(waitMs),
     };
   }
 }

@@ -7,6 +7,8 @@ import type {
 } from './contracts/delivery-activities.js';
 import { AttemptRunner } from './attempt-runner.js';
 import { createDeadLetterActivities } from './dead-letters.js';
+import type { EndpointCallActivities, HealthActivities } from './contracts/endpoint-health-activities.js';
+import { createEndpointCallActivities, createHealthActivities } from './endpoint-health.js';
 import { createSettlementActivities } from './settlements.js';
 import type { ActivityDependencies } from './ports.js';
 
@@ -14,8 +16,8 @@ import type { ActivityDependencies } from './ports.js';
 export interface ActivityFamilies {
   /** Local, beside the `deliver` workflow. */
   readonly deliver: FirstAttemptActivities;
-  readonly attempts: AttemptActivities;
-  readonly control: SettlementActivities & DeadLetterActivities;
+  readonly attempts: AttemptActivities & EndpointCallActivities;
+  readonly control: SettlementActivities & DeadLetterActivities & HealthActivities;
 }
 
 /** Well below the 10 s after which a silent worker is taken for dead. */
@@ -23,10 +25,21 @@ const heartbeatEveryMs = 3_000;
 
 export function createActivities(deps: ActivityDependencies): ActivityFamilies {
   const runner = new AttemptRunner(deps);
+  const calls = createEndpointCallActivities(deps);
   return {
     deliver: { firstAttempt: (input) => runner.run(input, 'local') },
-    attempts: { attempt: (input) => whileHeartbeating(() => runner.run(input, 'ordinary')) },
-    control: { ...createSettlementActivities(deps, runner), ...createDeadLetterActivities(deps) },
+    attempts: {
+      attempt: (input) => whileHeartbeating(() => runner.run(input, 'ordinary')),
+      verifyEndpoint: (input) => whileHeartbeating(() => calls.verifyEndpoint(input)),
+      pingEndpoint: (input) => whileHeartbeating(() => calls.pingEndpoint(input)),
+      probeEndpoint: (input) => whileHeartbeating(() => calls.probeEndpoint(input)),
+      sendMail: (input) => whileHeartbeating(() => calls.sendMail(input)),
+    },
+    control: {
+      ...createSettlementActivities(deps, runner),
+      ...createDeadLetterActivities(deps),
+      ...createHealthActivities(deps),
+    },
   };
 }
 

@@ -1,9 +1,15 @@
+import type { EndpointCaller } from '../src/contact/endpoint-caller.js';
 import type { AttemptStore } from '../src/database/attempt-store.js';
 import type { DeadLetterStore } from '../src/database/dead-letter-store.js';
 import type { DeliveryStore } from '../src/database/delivery-store.js';
+import type { EndpointHealthStore } from '../src/database/endpoint-health-store.js';
+import type { NoticeStore } from '../src/database/notice-store.js';
+import type { PaceStore } from '../src/database/pace-store.js';
 import type { ClosedDelivery, WaitingDeliveries } from '../src/database/waiting-deliveries.js';
 import type { OutboundAnswer } from '../src/delivery/delivery-client.js';
+import type { SealedTexts } from '../src/delivery/open-endpoint.js';
 import type { OutboundRequest } from '../src/delivery/outbound.js';
+import type { Mailer } from '../src/mail/mailer.js';
 import type { Logger } from '../src/telemetry/logger.js';
 
 /** Where an attempt is sent from; the address policy sits in its connect path. */
@@ -14,16 +20,12 @@ export interface Sender {
 
 /** What the activities tell Temporal afterwards. */
 export interface Announcer {
-  /** These two never fail: the sweeper does what got lost. */
+  /** These three never fail: the sweeper does what got lost. */
   letterAdded(endpointId: string): Promise<void>;
+  endpointChanged(endpointId: string): Promise<void>;
   deliveriesClosed(closed: readonly ClosedDelivery[]): void;
   /** Requests the cancellation of one run. Throws when Temporal is away. */
   cancelRun(deliveryId: string, runId: string): Promise<void>;
-}
-
-export interface SecretOpener {
-  /** @throws when the ring has no such key or the text was tampered with. */
-  openSecret(endpointId: string, sealed: string): string;
 }
 
 export interface AttemptSettings {
@@ -31,6 +33,8 @@ export interface AttemptSettings {
   readonly retryWaitsMs: readonly number[] | null;
   readonly refusedWaitMs: number;
   readonly letterExpiryMs: number;
+  /** Requests in flight to one endpoint, in this process, where the endpoint doesn't say. */
+  readonly maxInFlight: number;
 }
 
 /** All that activities work with; they never meet Nest, TypeORM or undici. */
@@ -39,9 +43,15 @@ export interface ActivityDependencies {
   readonly deliveries: DeliveryStore;
   readonly waiting: WaitingDeliveries;
   readonly letters: DeadLetterStore;
+  readonly paces: PaceStore;
+  readonly health: EndpointHealthStore;
+  readonly notices: NoticeStore;
+  /** Null where nobody sends mails. */
+  readonly mailer: Mailer | null;
+  readonly caller: EndpointCaller;
   readonly sender: Sender;
   readonly announcer: Announcer;
-  readonly secrets: SecretOpener;
+  readonly secrets: SealedTexts;
   readonly settings: AttemptSettings;
   readonly log: Logger;
   /** Milliseconds since the epoch. */

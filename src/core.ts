@@ -8,9 +8,17 @@ import { DeadLetterStore } from './database/dead-letter-store.js';
 import { DeliveryStore } from './database/delivery-store.js';
 import { EndpointStore } from './database/endpoint-store.js';
 import { EventStore } from './database/event-store.js';
+import { NoticeStore } from './database/notice-store.js';
 import { SweepStore } from './database/sweep-store.js';
 import { WaitingDeliveries } from './database/waiting-deliveries.js';
+import { PaceStore } from './database/pace-store.js';
+import { Releaser } from './temporal/releaser.js';
+import { EndpointCaller } from './contact/endpoint-caller.js';
+import { EndpointHealthStore } from './database/endpoint-health-store.js';
 import type { AddressPolicy } from './delivery/address-policy.js';
+import { readCertificates } from './delivery/ca-file.js';
+import { DeliveryClient } from './delivery/delivery-client.js';
+import { createMailer, type Mailer } from './mail/mailer.js';
 import { pause } from './pause.js';
 import { SecretBox } from './security/secret-box.js';
 import type { Logger } from './telemetry/logger.js';
@@ -38,6 +46,12 @@ export class Core {
   readonly deliveries: DeliveryStore;
   readonly endpoints: EndpointStore;
   readonly events: EventStore;
+  readonly paces: PaceStore;
+  readonly health: EndpointHealthStore;
+  readonly notices: NoticeStore;
+  readonly mailer: Mailer | null;
+  readonly client: DeliveryClient;
+  readonly caller: EndpointCaller;
   readonly letters: DeadLetterStore;
   readonly sweeps: SweepStore;
   readonly waiting: WaitingDeliveries;
@@ -48,21 +62,49 @@ export class Core {
   readonly dispatcher: Dispatcher;
   readonly announcer: TemporalAnnouncer;
   readonly sweeper: Sweeper;
+  readonly releaser: Releaser;
 
   constructor(readonly options: CoreOptions) {
     const { config, log } = options;
-    const { letterExpiryMs, alertWindowMs, allowHttp, allowedCidrs, workflowTaskTimeoutMs } = config.delivery;
+    const {
+      letterExpiryMs,
+      alertWindowMs,
+      allowHttp,
+      allowedCidrs,
+      workflowTaskTimeoutMs,
+      caFile,
+      maxInFlight,
+      retryShare,
+      queueAgeMs,
+    } = config.delivery;
     this.db = createDataSource({ url: options.databaseUrl, poolSize: config.database.poolSize });
     this.attempts = new AttemptStore(this.db);
     this.apiKeys = new ApiKeyStore(this.db);
     this.deliveries = new DeliveryStore(this.db);
     this.endpoints = new EndpointStore(this.db);
-    this.events = new EventStore(this.db);
-    this.letters = new DeadLetterStore(this.db);
+    this.events = new EventStore(this.db, { unverifiedEvents: config.verification.events });
+    this.mailer = createMailer(config.mail, config.publicUrl);
+    this.notices = new NoticeStore(this.db, this.events, { mails: this.mailer !== null });
+    this.health = new EndpointHealthStore(this.db, this.notices, {
+      verificationExpiryMs: config.verification.expiryMs,
+      rules: config.health,
+      autoEnable: config.health.autoEnable,
+    });
+    this.letters = new DeadLetterStore(this.db, this.notices);
     this.sweeps = new SweepStore(this.db);
+    this.paces = new PaceStore(this.db, { retryShare, letterExpiryMs });
     this.waiting = new WaitingDeliveries(this.db, letterExpiryMs);
     this.secrets = new SecretBox(options.keyRing);
     this.addresses = { allowHttp, allowedCidrs };
+    this.client = new DeliveryClient({ ...this.addresses, extraCa: readCertificates(caFile) });
+    const { publicHost, publicUrl } = config;
+    this.caller = new EndpointCaller({
+      store: this.health,
+      sender: this.client,
+      secrets: this.secrets,
+      settings: { publicHost, publicUrl, maxInFlight },
+      now: Date.now,
+    });
     this.temporal = new TemporalConnection(
       options.connection,
       { address: options.temporalAddress, namespace: config.temporal.namespace },
@@ -71,13 +113,28 @@ export class Core {
     this.gateway = new TemporalGateway(this.temporal, log, { alertWindowMs, workflowTaskTimeoutMs });
     this.dispatcher = new Dispatcher(this.gateway, (id, round) => this.sweeps.woken(id, round), log);
     this.announcer = new TemporalAnnouncer(this.gateway, log);
+    this.releaser = new Releaser({
+      paces: this.paces,
+      sweeps: this.sweeps,
+      dispatcher: this.dispatcher,
+      queueAgeMs,
+      letterAdded: (endpointId) => this.announcer.letterAdded(endpointId),
+      log,
+    });
     this.sweeper = new Sweeper({
       store: this.sweeps,
       waiting: this.waiting,
+      health: this.health,
       gateway: this.gateway,
       housekeeping: () => this.events.forgetOldKeys(),
       log,
     });
+  }
+
+  /** Begins to find what nobody works on, and to let go what waits for its turn. */
+  startSweeping(): void {
+    this.sweeper.start();
+    this.releaser.start();
   }
 
   /** Connects to Postgres, for as long as it takes, and brings the schema up to date. Temporal is connected in the background. */
@@ -111,12 +168,14 @@ export class Core {
 
   /** After HTTP, before the workers: nothing new is started. */
   async stopStarting(): Promise<void> {
-    await Promise.all([this.dispatcher.stop(), this.sweeper.stop()]);
+    await Promise.all([this.dispatcher.stop(), this.sweeper.stop(), this.releaser.stop()]);
   }
 
   /** Last, when nothing needs the stores any more. */
   async close(): Promise<void> {
     await this.announcer.stop();
+    this.mailer?.close();
+    await this.client.close();
     await this.temporal.close();
     if (this.db.isInitialized) await this.db.destroy();
   }

@@ -26,7 +26,7 @@ await runEntry(usage, async () => {
   if (await Promise.race([core.start().then(() => false), stopped.then(() => true)])) return;
   const generated = await ensureServiceKey(core, config.bootstrapApiKey);
   if (generated) process.stdout.write(`The first service API key, shown once: ${generated}\n`);
-  core.sweeper.start();
+  core.startSweeping();
   const app = await createHttpApp(core);
   await app.listen({ host: config.http.host, port: config.http.port });
   log.info({ host: config.http.host, port: config.http.port }, 'listening');

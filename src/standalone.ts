@@ -118,7 +118,7 @@ await runEntry(usage, async () => {
     }
     void polling.then(() => worker.failed).catch((error: unknown) => fatal(error));
 
-    core.sweeper.start();
+    core.startSweeping();
     stops.push(() => core.stopStarting());
     const app = await createHttpApp(core);
     await app.listen({ host: config.http.host, port: config.http.port });

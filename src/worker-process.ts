@@ -1,22 +1,18 @@
 import { createActivities } from '../activities/index.js';
 import type { Core } from './core.js';
-import { DeliveryClient } from './delivery/delivery-client.js';
 import { pause } from './pause.js';
 import { registerSearchAttributes, SearchAttributeTypeError } from './temporal/search-attributes.js';
 import { WorkerHost } from './temporal/worker-host.js';
 
 /** The workers of a process. They start once Temporal is connected, and stop after their attempts have been recorded. */
 export class WorkerProcess {
-  private readonly client: DeliveryClient;
   private host: WorkerHost | null = null;
   private stopping = false;
 
   constructor(
     private readonly core: Core,
     private readonly bundlePath?: string,
-  ) {
-    this.client = new DeliveryClient(core.addresses);
-  }
+  ) {}
 
   /** Resolves once the workers poll. */
   async start(): Promise<void> {
@@ -35,9 +31,14 @@ export class WorkerProcess {
         deliveries: core.deliveries,
         waiting: core.waiting,
         letters: core.letters,
-        sender: this.client,
+        paces: core.paces,
+        health: core.health,
+        notices: core.notices,
+        mailer: core.mailer,
+        caller: core.caller,
+        sender: core.client,
         announcer: core.announcer,
-        secrets: { openSecret: (endpointId, sealed) => core.secrets.open(sealed, endpointId) },
+        secrets: core.secrets,
         settings: config.delivery,
         log,
         now: Date.now,
@@ -57,7 +58,6 @@ export class WorkerProcess {
   async stop(): Promise<void> {
     this.stopping = true;
     await this.host?.stop();
-    await this.client.close();
   }
 
   /** The search attributes are there, with their types, before the first start needs them. */

@@ -25,7 +25,7 @@ await runEntry(usage, async () => {
   });
   // Also a process that still waits for Postgres ends when it is asked to.
   if (await Promise.race([core.start().then(() => false), stopped.then(() => true)])) return;
-  core.sweeper.start();
+  core.startSweeping();
   const worker = new WorkerProcess(core);
   const ended = await Promise.race([stopped, worker.start().then(() => worker.failed)]);
   log.info({ signal: ended }, 'stopping');

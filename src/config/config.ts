@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { z } from 'zod';
 import { parseDurationMs } from './duration.js';
 import { parseKeyRing } from './key-ring.js';
@@ -47,6 +48,11 @@ const variables = {
   POSTHORN_HTTP_BODY_LIMIT_BYTES: count(1_024, 64 * 1024 * 1024).default(256 * 1024),
   POSTHORN_HTTP_BATCH_LIMIT_BYTES: count(1_024, 64 * 1024 * 1024).default(8 * 1024 * 1024),
   POSTHORN_HTTP_BATCH_LIMIT_EVENTS: count(1, 10_000).default(1_000),
+  POSTHORN_PUBLIC_URL: z.url({ protocol: /^https?$/ }).optional(),
+  POSTHORN_PUBLIC_HOST: z
+    .string()
+    .regex(/^[A-Za-z0-9.-]{1,253}$/, 'must be a host name such as posthorn.example.com')
+    .optional(),
   POSTHORN_DATA_DIR: z.string().min(1).default('.posthorn'),
   POSTHORN_DATABASE_URL: z
     .string()
@@ -75,6 +81,36 @@ const variables = {
   POSTHORN_DELIVERY_ALLOW_HTTP: z.enum(['on', 'off', 'true', 'false', 'loopback']).optional(),
   POSTHORN_DELIVERY_ALLOWED_CIDRS: parsed((text) => list(text).map(parseCidr)).optional(),
   POSTHORN_DELIVERY_MAX_CONCURRENT_ATTEMPTS: count(1, 10_000).default(200),
+  POSTHORN_DELIVERY_MAX_IN_FLIGHT: count(1, 10_000).default(64),
+  POSTHORN_DELIVERY_RETRY_SHARE_PERCENT: count(1, 100).default(50),
+  POSTHORN_DELIVERY_QUEUE_AGE: parsed(parseDurationMs)
+    .refine((ms) => ms >= 1_000, 'must be at least 1s')
+    .default(86_400_000),
+  POSTHORN_DELIVERY_CA_FILE: z.string().min(1).optional(),
+  POSTHORN_VERIFICATION_REQUIRED: flag.default(true),
+  POSTHORN_VERIFICATION_EVENTS: z.enum(['hold', 'drop']).default('hold'),
+  POSTHORN_VERIFICATION_EXPIRY: parsed(parseDurationMs)
+    .refine((ms) => ms >= 60_000 && ms <= 30 * 86_400_000, 'must be 1m – 30d')
+    .default(72 * 3_600_000),
+  POSTHORN_HEALTH_WARN_AFTER: parsed((text) => list(text).map(parseDurationMs))
+    .refine((waits) => waits.length >= 1 && waits.length <= 10 && waits.every((ms) => ms > 0), 'must name 1 – 10 times, such as 24h,72h')
+    .default([24 * 3_600_000, 72 * 3_600_000]),
+  POSTHORN_HEALTH_DISABLE_AFTER: parsed(parseDurationMs)
+    .refine((ms) => ms >= 1_000 && ms <= 365 * 86_400_000, 'must be 1s – 365d')
+    .default(7 * 86_400_000),
+  POSTHORN_HEALTH_EXPIRY_NOTICE: parsed(parseDurationMs)
+    .refine((ms) => ms >= 7 * 86_400_000 && ms <= 365 * 86_400_000, 'must be 7d – 365d')
+    .default(7 * 86_400_000),
+  POSTHORN_HEALTH_AUTO_ENABLE: flag.default(true),
+  POSTHORN_MAIL_SMTP_URL: z
+    .string()
+    .refine((text) => /^smtps?:\/\/[^/]/.test(text) && URL.canParse(text), 'must be a URL such as smtp://user:password@mail.example.com:587')
+    .optional(),
+  POSTHORN_MAIL_FROM: z
+    .string()
+    .regex(/^[^\r\n<>]*<?[^\s<>@]+@[A-Za-z0-9.-]+>?$/, 'must be an address such as posthorn@example.com or Posthorn <posthorn@example.com>')
+    .optional(),
+  POSTHORN_MAIL_DIR: z.string().min(1).optional(),
   POSTHORN_DELIVERY_LETTER_EXPIRY: parsed(parseDurationMs)
     .refine((ms) => ms >= 30 * 86_400_000, 'must be at least 30d: a letter is kept for 30 days or more')
     .default(90 * 86_400_000),
@@ -135,6 +171,8 @@ export function loadConfig(kind: ProcessKind, env: NodeJS.ProcessEnv = process.e
   const embedded = kind === 'standalone';
   const loopback = ['127.0.0.0/8', '::1/128'].map(parseCidr);
   const allowHttp = v.POSTHORN_DELIVERY_ALLOW_HTTP ?? (embedded ? 'loopback' : 'off');
+  const publicUrl = v.POSTHORN_PUBLIC_URL ?? (embedded ? `http://127.0.0.1:${v.POSTHORN_HTTP_PORT}` : null);
+  const publicHost = v.POSTHORN_PUBLIC_HOST ?? (publicUrl === null ? 'localhost' : new URL(publicUrl).hostname);
   return {
     kind,
     http: {
@@ -144,6 +182,10 @@ export function loadConfig(kind: ProcessKind, env: NodeJS.ProcessEnv = process.e
       batchLimitBytes: v.POSTHORN_HTTP_BATCH_LIMIT_BYTES,
       batchLimitEvents: v.POSTHORN_HTTP_BATCH_LIMIT_EVENTS,
     },
+    /** Where consumers reach this API, without a final slash; null where they can't. */
+    publicUrl: publicUrl?.replace(/\/+$/, '') ?? null,
+    /** Who we say we are in a handshake. */
+    publicHost,
     dataDir: v.POSTHORN_DATA_DIR,
     database: {
       url: v.POSTHORN_DATABASE_URL ?? null,
@@ -173,10 +215,39 @@ export function loadConfig(kind: ProcessKind, env: NodeJS.ProcessEnv = process.e
             : ('off' as const),
       allowedCidrs: v.POSTHORN_DELIVERY_ALLOWED_CIDRS ?? (embedded ? loopback : []),
       maxConcurrentAttempts: v.POSTHORN_DELIVERY_MAX_CONCURRENT_ATTEMPTS,
+      /** Requests in flight to one endpoint, in one worker process, where the endpoint doesn't say. */
+      maxInFlight: v.POSTHORN_DELIVERY_MAX_IN_FLIGHT,
+      /** Of a rate limit: the part that retries may take. */
+      retryShare: v.POSTHORN_DELIVERY_RETRY_SHARE_PERCENT / 100,
+      /** What waits for its turn for longer than this is given up. */
+      queueAgeMs: v.POSTHORN_DELIVERY_QUEUE_AGE,
+      /** PEM certificates to trust beside the public ones. */
+      caFile: v.POSTHORN_DELIVERY_CA_FILE ?? null,
       letterExpiryMs: v.POSTHORN_DELIVERY_LETTER_EXPIRY,
       alertWindowMs: v.POSTHORN_DELIVERY_ALERT_WINDOW,
       /** Null: the server's 10 s. After this long a killed worker's first attempts go on elsewhere. */
       workflowTaskTimeoutMs: v.POSTHORN_TEMPORAL_WORKFLOW_TASK_TIMEOUT,
+    },
+    verification: {
+      /** Off: new endpoints are active at once. */
+      required: v.POSTHORN_VERIFICATION_REQUIRED,
+      /** What becomes of events for an endpoint that isn't verified yet. */
+      events: v.POSTHORN_VERIFICATION_EVENTS,
+      expiryMs: v.POSTHORN_VERIFICATION_EXPIRY,
+    },
+    health: {
+      /** The owner is told of so many milliseconds without one success. */
+      warnAfterMs: v.POSTHORN_HEALTH_WARN_AFTER,
+      disableAfterMs: v.POSTHORN_HEALTH_DISABLE_AFTER,
+      expiryNoticeMs: v.POSTHORN_HEALTH_EXPIRY_NOTICE,
+      autoEnable: v.POSTHORN_HEALTH_AUTO_ENABLE,
+    },
+    mail: {
+      /** Holds a password: never shown. */
+      smtpUrl: v.POSTHORN_MAIL_SMTP_URL ?? null,
+      from: v.POSTHORN_MAIL_FROM ?? `Posthorn <posthorn@${publicHost}>`,
+      /** Without a server, mails are written there; null: there is no mail. */
+      dir: v.POSTHORN_MAIL_DIR ?? (embedded ? join(v.POSTHORN_DATA_DIR, 'mail') : null),
     },
     sampleReceiver: { enabled: v.POSTHORN_SAMPLE_RECEIVER, port: v.POSTHORN_SAMPLE_RECEIVER_PORT },
     logLevel: v.POSTHORN_LOG_LEVEL,

@@ -1,4 +1,5 @@
 import type { AttemptErrorCode, DeliveryReason, DeliveryStatus, EndpointStatus } from '../domain/closed-lists.js';
+import type { EndpointToCall } from './endpoint-to-call.js';
 
 /** All that an attempt needs to know, read by one statement, fresh. */
 export interface LoadedDelivery {
@@ -15,20 +16,25 @@ export interface LoadedDelivery {
   readonly lastStatusCode: number | null;
   readonly lastError: string | null;
   readonly wakeRequested: boolean;
+  /** It has to ask for its turn before it is sent: the endpoint is down, answers again only just, or has a rate limit. */
+  readonly mustAsk: boolean;
+  readonly slot: 'taken' | 'retry' | null;
   /** Until the row's own next attempt and until the endpoint's rest is over; ≤ 0 when due. */
   readonly dueInMs: number;
   readonly restsForMs: number;
-  readonly event: { readonly createdAt: Date; readonly apiVersion: string | null; readonly data: string };
-  readonly endpoint: {
-    readonly url: string;
+  readonly event: {
+    readonly createdAt: Date;
+    readonly apiVersion: string | null;
+    readonly source: string | null;
+    readonly subject: string | null;
+    readonly data: string;
+  };
+  readonly endpoint: EndpointToCall & {
     readonly status: EndpointStatus;
     readonly statusReason: string | null;
     readonly deleted: boolean;
-    readonly timeoutMs: number;
-    readonly retryWaitsMs: readonly number[] | null;
     readonly quick: boolean;
     readonly succeededBefore: boolean;
-    readonly sealedSecrets: readonly string[];
   };
   /** This run has made an attempt before. */
   readonly runHasAttempts: boolean;
@@ -73,6 +79,8 @@ export interface AttemptRecord {
   /** The endpoint asked for a rest: all of its deliveries wait this long. */
   readonly restMs: number | null;
   readonly letterExpiryMs: number;
+  /** Should the endpoint be down: how long nobody asks it again. */
+  readonly probeRestMs: number;
 }
 
 /** The row after the statement. */
@@ -90,4 +98,6 @@ export interface RecordResult {
   readonly letter: boolean;
   /** Its other waiting deliveries are to be closed. */
   readonly endpointGone: boolean;
+  /** Something about the endpoint changed that its workflow doesn't know yet. */
+  readonly healthChanged: boolean;
 }

@@ -1,10 +1,16 @@
 import type { DataSource } from 'typeorm';
 import type { DeliveryReason } from '../domain/closed-lists.js';
 import type { AttemptKey } from '../../activities/contracts/delivery-activities.js';
+import { failuresUntilDown } from '../domain/pacing.js';
+import { mustAsk } from './pacing-sql.js';
+import { endpointToCallColumns, type EndpointToCallRow, toEndpointToCall } from './endpoint-to-call.js';
 import type { AttemptRecord, AttemptRowOutcome, LoadedDelivery, RecordResult } from './attempt-rows.js';
 
 /** How long after an attempt was due the sweeper looks whether anybody works on it. */
 export const sweepGraceMs = 10_000;
+
+/** A change of an endpoint's health that its workflow wasn't told of is told by the sweeper after this long. */
+export const healthGraceMs = 5_000;
 
 /** An endpoint's success time is good to this many seconds: writing it more often would make its row hot. */
 const successFreshnessSeconds = 10;
@@ -53,6 +59,7 @@ export class AttemptStore {
       a.restMs,
       a.letterExpiryMs,
       quick,
+      a.probeRestMs,
     ];
     const [row] = await this.db.query<RecordRow[]>(recordStatement, values);
     if (!row) return null;
@@ -68,6 +75,7 @@ export class AttemptStore {
       lastError: row.last_error,
       letter: row.letters > 0,
       endpointGone: row.gone,
+      healthChanged: row.health_changed ?? false,
     };
   }
 
@@ -133,7 +141,7 @@ export class AttemptStore {
     await this.db.query(
       `update deliveries
           set status = 'pending', reason = $3, round = round + 1, round_attempts = 0, next_attempt_at = now(),
-              sweep_after = now() + interval '${sweepGraceMs} ms', wake_requested = true, updated_at = now()
+              sweep_after = now() + interval '${sweepGraceMs} ms', wake_requested = false, updated_at = now()
         where id = $1 and round = $2 and status in ('succeeded', 'failed', 'cancelled')
           and exists (select from endpoints e where e.id = endpoint_id and e.deleted_at is null and e.status = 'active')`,
       [deliveryId, round, reason],
@@ -141,7 +149,7 @@ export class AttemptStore {
   }
 }
 
-interface LoadRow {
+interface LoadRow extends EndpointToCallRow {
   id: string;
   tenant_id: string;
   endpoint_id: string;
@@ -155,20 +163,20 @@ interface LoadRow {
   last_status_code: number | null;
   last_error: string | null;
   wake_requested: boolean;
+  must_ask: boolean;
+  slot: 'taken' | 'retry' | null;
   due_in_ms: number | null;
   rests_for_ms: number | null;
   event_created_at: Date;
   api_version: string | null;
+  source: string | null;
+  subject: string | null;
   data: string;
-  url: string;
   endpoint_status: LoadedDelivery['endpoint']['status'];
   status_reason: string | null;
   deleted: boolean;
-  timeout_ms: number;
-  retry_waits_ms: number[] | null;
   quick: boolean;
   succeeded_before: boolean;
-  sealed_secrets: string[] | null;
   run_has_attempts: boolean;
   recorded_number: number | null;
   recorded_status_code: number | null;
@@ -179,14 +187,12 @@ interface LoadRow {
 
 const loadStatement = `
   select d.id, d.tenant_id, d.endpoint_id, d.event_id, d.type, d.status, d.reason, d.round, d.attempt_count, d.round_attempts,
-         d.last_status_code, d.last_error, d.wake_requested,
+         d.last_status_code, d.last_error, d.wake_requested, d.slot, (d.slot is distinct from 'taken' and ${mustAsk}) as must_ask,
          (extract(epoch from d.next_attempt_at - clock_timestamp()) * 1000)::float8 as due_in_ms,
          (extract(epoch from e.not_before - clock_timestamp()) * 1000)::float8 as rests_for_ms,
-         v.created_at as event_created_at, v.api_version, v.data,
-         e.url, e.status as endpoint_status, e.status_reason, e.deleted_at is not null as deleted, e.timeout_ms,
-         e.retry_waits_ms, e.quick, e.last_success_at is not null as succeeded_before,
-         (select array_agg(s.sealed order by s.id desc) from endpoint_secrets s
-           where s.endpoint_id = e.id and (s.expires_at is null or s.expires_at > now())) as sealed_secrets,
+         v.created_at as event_created_at, v.api_version, v.source, v.subject, v.data,
+         e.status as endpoint_status, e.status_reason, e.deleted_at is not null as deleted,
+         e.quick, e.last_success_at is not null as succeeded_before, ${endpointToCallColumns},
          exists (select from attempts x where x.delivery_id = d.id and x.run_id = $2) as run_has_attempts,
          a.number as recorded_number, a.status_code as recorded_status_code, a.error_code as recorded_error_code,
          a.error_message as recorded_error_message, a.outcome as recorded_outcome
@@ -211,19 +217,24 @@ function toLoaded(row: LoadRow): LoadedDelivery {
     lastStatusCode: row.last_status_code,
     lastError: row.last_error,
     wakeRequested: row.wake_requested,
+    mustAsk: row.must_ask,
+    slot: row.slot,
     dueInMs: row.due_in_ms ?? 0,
     restsForMs: row.rests_for_ms ?? 0,
-    event: { createdAt: row.event_created_at, apiVersion: row.api_version, data: row.data },
+    event: {
+      createdAt: row.event_created_at,
+      apiVersion: row.api_version,
+      source: row.source,
+      subject: row.subject,
+      data: row.data,
+    },
     endpoint: {
-      url: row.url,
+      ...toEndpointToCall(row),
       status: row.endpoint_status,
       statusReason: row.status_reason,
       deleted: row.deleted,
-      timeoutMs: row.timeout_ms,
-      retryWaitsMs: row.retry_waits_ms,
       quick: row.quick,
       succeededBefore: row.succeeded_before,
-      sealedSecrets: row.sealed_secrets ?? [],
     },
     runHasAttempts: row.run_has_attempts,
     recorded:
@@ -250,10 +261,24 @@ interface RecordRow {
   last_error: string | null;
   letters: number;
   gone: boolean;
+  health_changed: boolean | null;
 }
 
 /** The first 410 changes the endpoint; those that follow say nothing new. */
 const becomesGone = `($17 and (status <> 'disabled' or status_reason is distinct from 'gone'))`;
+
+/** The first failure after a success. Of notices about Posthorn itself none counts: a notice must not bring a notice. */
+const beginsToFail = `(failing_since is null and (last_success_at is null or $6::timestamptz > last_success_at)
+        and not (select operational from d))`;
+
+/** So long as it isn't known to be down, each failure counts; then only those of the one that asks. */
+const paceChanges = `(failure_streak < ${failuresUntilDown} or pace = 'probing')`;
+
+/** What the endpoint's workflow is to hear of: a first failure, a recovery, gone, refused. */
+const changesHealth = `(case
+        when $16 = 'delivered' then failing_since is not null or refused_since is not null
+        else ${beginsToFail}
+             or ${becomesGone} or ($18 and refused_since is null) end)`;
 
 /**
  * `d` decides what becomes of the row, `a` keeps the attempt, `l` the letter, `e` what the endpoint's health learns.
@@ -291,6 +316,7 @@ const recordStatement = `
         when $16 = 'delivered' or status in ('succeeded', 'failed', 'cancelled', 'held') or $17 or $19 is null then null
         else now() + ($19 + ${sweepGraceMs}) * interval '1 ms' end,
       wake_requested = case when round <> $5 then wake_requested else false end,
+      slot = null, held_since = null,
       updated_at = now()
     where id = $1
       and not exists (select from attempts where delivery_id = $1 and run_id = $2 and sequence = $3)
@@ -316,7 +342,18 @@ const recordStatement = `
       quick = $22::boolean,
       failing_since = case
         when $16 = 'delivered' then null
-        else coalesce(failing_since, case when last_success_at is null or $6::timestamptz > last_success_at then $6 end) end,
+        when ${beginsToFail} then $6
+        else failing_since end,
+      failure_streak = case when $16 = 'delivered' then 0 else least(failure_streak + 1, ${failuresUntilDown}) end,
+      pace = case
+        when $16 = 'delivered' then case when pace = 'probing' then 'rising' else pace end
+        when failure_streak + 1 >= ${failuresUntilDown} then 'probing'
+        else pace end,
+      rising_since = case when $16 = 'delivered' and pace = 'probing' then now() else rising_since end,
+      probe_after = case
+        when $16 = 'delivered' then null
+        when pace = 'probing' or failure_streak + 1 >= ${failuresUntilDown} then now() + $23::float8 * interval '1 ms'
+        else probe_after end,
       refused_since = case when $16 = 'delivered' then null when $18::boolean then coalesce(refused_since, now()) else refused_since end,
       not_before = case
         -- A success that began before the endpoint asked for its rest says nothing about it.
@@ -326,23 +363,26 @@ const recordStatement = `
       status = case when $17 then 'disabled' else status end,
       status_reason = case when $17 then 'gone' else status_reason end,
       status_changed_at = case when $17 and status <> 'disabled' then now() else status_changed_at end,
-      health_version = health_version + case
-        when $16 = 'delivered' then (failing_since is not null or refused_since is not null)::int
-        else ((failing_since is null and (last_success_at is null or $6 > last_success_at))
-              or ${becomesGone} or ($18 and refused_since is null))::int end
+      health_version = health_version + (${changesHealth})::int,
+      -- Where nobody tells the endpoint's workflow of the change, the sweeper does.
+      health_sweep_after = case
+        when ${changesHealth} then least(health_sweep_after, now() + interval '${healthGraceMs} ms') else health_sweep_after end
      where id = (select endpoint_id from d)
        and case
          when $16 = 'delivered' then
            failing_since is not null or refused_since is not null or not_before is not null or last_success_at is null
            or (quick and not $22) or last_success_at < now() - interval '${successFreshnessSeconds} s'
+           or failure_streak > 0 or pace = 'probing'
          else
-           (failing_since is null and (last_success_at is null or $6 > last_success_at)) or quick
+           ${beginsToFail} or quick or ${paceChanges}
            or ($18 and refused_since is null) or ${becomesGone} or $20 is not null
        end
+    returning health_version, health_seen
   )
   select d.status, d.reason, d.round, d.attempt_count, d.round_attempts, d.last_status_code, d.last_error,
          (extract(epoch from d.next_attempt_at - now()) * 1000)::float8 as wait_ms,
-         (select count(*)::int from l) as letters, $17 as gone
+         (select count(*)::int from l) as letters, $17 as gone,
+         (select health_version > health_seen from e) as health_changed
     from d`;
 
 /** Postgres text can't hold NUL: what an endpoint sent must never break recording it. */

@@ -1,6 +1,8 @@
 import { DataSource, type QueryRunner, type ReplicationMode } from 'typeorm';
 import { NoConnectionError } from './database-errors.js';
 import { Initial1764500000000 } from './migrations/1764500000000-initial.js';
+import { EndpointSettings1764600000000 } from './migrations/1764600000000-endpoint-settings.js';
+import { EndpointHealth1764700000000 } from './migrations/1764700000000-endpoint-health.js';
 
 export type { DataSource };
 
@@ -31,7 +33,7 @@ export function createDataSource({ url, poolSize }: DatabaseOptions): DataSource
     type: 'postgres',
     url,
     poolSize,
-    migrations: [Initial1764500000000],
+    migrations: [Initial1764500000000, EndpointSettings1764600000000, EndpointHealth1764700000000],
     migrationsTableName: 'schema_migrations',
     migrationsTransactionMode: 'each',
     applicationName: 'posthorn',

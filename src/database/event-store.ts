@@ -1,6 +1,7 @@
 import type { DataSource, EntityManager } from 'typeorm';
 import { eventTypeSubject } from '../domain/event-type.js';
 import { idPrefixes } from '../domain/ids.js';
+import { mustWait } from './pacing-sql.js';
 import { newId } from '../security/new-id.js';
 
 /** An event ready to be stored. */
@@ -15,6 +16,10 @@ export interface NewEvent {
   /** RFC 3339; null: the time of acceptance. */
   readonly createdAt: string | null;
   readonly bodyHash: Buffer;
+  /** About Posthorn itself: it reaches only endpoints whose filters name it, never by `*` alone. */
+  readonly operational?: boolean;
+  /** The endpoint that it is about, which doesn't get it. */
+  readonly exceptEndpointId?: string;
 }
 
 export interface StoredEvent {
@@ -35,7 +40,12 @@ export interface NewDelivery {
   readonly endpointId: string;
   readonly type: string;
   readonly url: string;
+  /** As it was published; only a `pending` one is to be started. */
+  readonly status: PublishedStatus;
 }
+
+/** `held`: its endpoint is paused, not verified yet, or takes no more just now. `cancelled`: dropped, since the configuration says so of unverified endpoints. */
+export type PublishedStatus = 'pending' | 'held' | 'cancelled';
 
 export type PublishResult =
   | { readonly kind: 'accepted'; readonly event: StoredEvent; readonly deliveries: readonly NewDelivery[] }
@@ -46,6 +56,7 @@ export type PublishResult =
 export interface Match {
   readonly endpointId: string;
   readonly url: string;
+  readonly status: PublishedStatus;
 }
 
 /** What an idempotent request answered, byte for byte. */
@@ -70,12 +81,15 @@ const dispatchGraceMs = 5_000;
 
 /** Events and their deliveries: one transaction, and the row of a delivery is its own outbox. */
 export class EventStore {
-  constructor(private readonly db: DataSource) {}
+  constructor(
+    private readonly db: DataSource,
+    private readonly options: { readonly unverifiedEvents: 'hold' | 'drop' },
+  ) {}
 
-  /** Which active endpoints of the tenant want an event of this type. */
+  /** Which endpoints of the tenant would get an event of this type, now or when they take deliveries again. */
   async matches(tenantId: string, type: string): Promise<Match[]> {
     const matches = await this.matchAll(this.db.manager, [{ tenantId, type }]);
-    return matches.map(({ endpointId, url }) => ({ endpointId, url }));
+    return matches.map(({ endpointId, url, status }) => ({ endpointId, url, status }));
   }
 
   /** Stores the events and their deliveries by one statement. Returns one result per event, in order. */
@@ -85,7 +99,7 @@ export class EventStore {
     // In one order everywhere, so that two batches with the same ids can't lock each other out.
     const fresh = [...first.values()].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
     const matches = await this.matchAll(tx, fresh);
-    const deliveries = matches.map(({ index, endpointId, url }): NewDelivery => {
+    const deliveries = matches.map(({ index, endpointId, url, status, reason }): NewDelivery & { reason: string } => {
       const event = fresh[index]!;
       return {
         id: newId(idPrefixes.delivery),
@@ -94,6 +108,8 @@ export class EventStore {
         endpointId,
         type: event.type,
         url,
+        status,
+        reason,
       };
     });
     const inserted = await this.insert(tx, fresh, deliveries);
@@ -168,38 +184,60 @@ export class EventStore {
 
   private async matchAll(
     tx: EntityManager,
-    events: readonly { tenantId: string; type: string }[],
-  ): Promise<{ index: number; endpointId: string; url: string }[]> {
+    events: readonly Pick<NewEvent, 'tenantId' | 'type' | 'operational' | 'exceptEndpointId'>[],
+  ): Promise<(Match & { index: number; reason: string })[]> {
     if (events.length === 0) return [];
-    return await tx.query<{ index: number; endpointId: string; url: string }[]>(
-      `select (v.ord - 1)::int as index, e.id as "endpointId", e.url
-         from unnest($1::text[], $2::text[]) with ordinality as v (tenant_id, subject, ord)
-         join endpoints e on e.tenant_id = v.tenant_id and e.deleted_at is null and e.status = 'active'
-                         and v.subject like any (e.event_likes)
-        order by v.ord, e.id`,
-      [events.map((e) => e.tenantId), events.map((e) => eventTypeSubject(e.type))],
+    return await tx.query<(Match & { index: number; reason: string })[]>(
+      `with m as (
+         select v.ord, e.*, row_number() over (partition by e.id order by v.ord) as nth
+           from unnest($1::text[], $2::text[], $4::boolean[], $5::text[]) with ordinality
+             as v (tenant_id, subject, operational, except_id, ord)
+           join endpoints e on e.tenant_id = v.tenant_id and e.deleted_at is null and e.id is distinct from v.except_id
+                           and e.status in ('active', 'paused', 'pending_verification')
+                           and v.subject like any (case when v.operational then array_remove(e.event_likes, '%') else e.event_likes end))
+       select (e.ord - 1)::int as index, e.id as "endpointId", e.url,
+              case e.status when 'active' then case when ${mustWait('e.nth')} then 'held' else 'pending' end
+                when 'paused' then 'held' else case when $3 then 'held' else 'cancelled' end end as status,
+              case e.status when 'active' then case when ${mustWait('e.nth')} then 'rate_limited' else 'published' end
+                when 'paused' then 'endpoint_paused'
+                else case when $3 then 'endpoint_unverified' else 'verification_dropped' end end as reason
+         from m e order by e.ord, e.id`,
+      [
+        events.map((e) => e.tenantId),
+        events.map((e) => eventTypeSubject(e.type)),
+        this.options.unverifiedEvents === 'hold',
+        events.map((e) => e.operational ?? false),
+        events.map((e) => e.exceptEndpointId ?? null),
+      ],
     );
   }
 
   private async insert(
     tx: EntityManager,
     events: readonly NewEvent[],
-    deliveries: readonly NewDelivery[],
+    deliveries: readonly (NewDelivery & { reason: string })[],
   ): Promise<Map<string, StoredEvent>> {
     if (events.length === 0) return new Map();
     const column = <T>(pick: (event: NewEvent) => T): T[] => events.map(pick);
     const rows = await tx.query<{ tenant_id: string; id: string; created_at: Date }[]>(
       `with v as (
-         insert into events (tenant_id, id, type, source, subject, api_version, data, created_at, body_hash)
-         select n.tenant_id, n.id, n.type, n.source, n.subject, n.api_version, n.data, coalesce(n.created_at, now()), n.body_hash
-           from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::bytea[])
-             as n (tenant_id, id, type, source, subject, api_version, data, created_at, body_hash)
+         insert into events (tenant_id, id, type, source, subject, api_version, data, created_at, body_hash, operational)
+         select n.tenant_id, n.id, n.type, n.source, n.subject, n.api_version, n.data, coalesce(n.created_at, now()), n.body_hash,
+                n.operational
+           from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::bytea[],
+                       $17::boolean[])
+             as n (tenant_id, id, type, source, subject, api_version, data, created_at, body_hash, operational)
          on conflict (tenant_id, id) do nothing
-         returning tenant_id, id, created_at
+         returning tenant_id, id, created_at, operational
        ), d as (
-         insert into deliveries (id, tenant_id, event_id, endpoint_id, type, status, reason, next_attempt_at, sweep_after)
-         select n.id, v.tenant_id, v.id, n.endpoint_id, n.type, 'pending', 'published', now(), now() + interval '${dispatchGraceMs} ms'
-           from unnest($10::text[], $11::text[], $12::text[], $13::text[], $14::text[]) as n (id, tenant_id, event_id, endpoint_id, type)
+         insert into deliveries (id, tenant_id, event_id, endpoint_id, type, status, published_status, reason, operational, held_since,
+                                 next_attempt_at, sweep_after)
+         select n.id, v.tenant_id, v.id, n.endpoint_id, n.type, n.status, n.status, n.reason, v.operational,
+                case when n.reason = 'rate_limited' then now() end,
+                case when n.status = 'pending' then now() end,
+                case when n.status = 'pending' then now() + interval '${dispatchGraceMs} ms' end
+           from unnest($10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[])
+             as n (id, tenant_id, event_id, endpoint_id, type, status, reason)
            join v on v.tenant_id = n.tenant_id and v.id = n.event_id
        )
        select tenant_id, id, created_at from v`,
@@ -218,6 +256,9 @@ export class EventStore {
         deliveries.map((d) => d.eventId),
         deliveries.map((d) => d.endpointId),
         deliveries.map((d) => d.type),
+        deliveries.map((d) => d.status),
+        deliveries.map((d) => d.reason),
+        column((e) => e.operational ?? false),
       ],
     );
     const createdAt = new Map(rows.map((row) => [keyOf({ tenantId: row.tenant_id, id: row.id }), row.created_at]));
@@ -234,7 +275,7 @@ export class EventStore {
     if (events.length === 0) return new Map<string, Earlier>();
     const rows = await tx.query<EarlierRow[]>(
       `select v.tenant_id, v.id, v.type, v.source, v.subject, v.api_version, v.created_at, v.body_hash,
-              coalesce((select json_agg(json_build_object('id', d.id, 'endpointId', d.endpoint_id, 'url', e.url) order by d.id)
+              coalesce((select json_agg(json_build_object('id', d.id, 'endpointId', d.endpoint_id, 'url', e.url, 'status', d.published_status) order by d.id)
                  from deliveries d join endpoints e on e.id = d.endpoint_id
                 where d.tenant_id = v.tenant_id and d.event_id = v.id and d.created_at = v.accepted_at), '[]') as deliveries
          from unnest($1::text[], $2::text[]) as n (tenant_id, id)
@@ -273,7 +314,7 @@ interface EarlierRow {
   api_version: string | null;
   created_at: Date;
   body_hash: Buffer;
-  deliveries: { id: string; endpointId: string; url: string }[];
+  deliveries: { id: string; endpointId: string; url: string; status: PublishedStatus }[];
 }
 
 const keyOf = (event: { tenantId: string; id: string }): string => `${event.tenantId}/${event.id}`;

@@ -2,8 +2,8 @@ import type { DataSource, QueryRunner } from 'typeorm';
 import type { DeliveryStatus } from '../domain/closed-lists.js';
 import { sweepGraceMs } from './attempt-store.js';
 
-/** One process sweeps at a time. */
-const sweepLock = 7_406_200_032;
+/** One process sweeps at a time, and one releases. */
+const locks = { sweep: 7_406_200_032, release: 7_406_200_033 } as const;
 export const sweepBatch = 200;
 
 /** A row that should have moved by now. */
@@ -17,15 +17,24 @@ export interface OverdueDelivery {
   readonly wakeRequested: boolean;
 }
 
+/** Endpoints that have held deliveries: a walk from one to the next over the index, whatever number each has. */
+export const endpointsWithHeld = `
+  with recursive h as (
+    (select endpoint_id from deliveries where status = 'held' order by endpoint_id limit 1)
+    union all
+    select (select d.endpoint_id from deliveries d where d.status = 'held' and d.endpoint_id > h.endpoint_id order by d.endpoint_id limit 1)
+      from h where h.endpoint_id is not null)
+  select endpoint_id from h where endpoint_id is not null`;
+
 /** Reads and statements of the sweeper; each one is safe against whatever happened between the sweeper's steps. */
 export class SweepStore {
   constructor(private readonly db: DataSource) {}
 
-  /** Runs `work` if no other process sweeps just now. The lock lives in a connection, so it dies with its process. */
-  async exclusively(work: () => Promise<void>): Promise<boolean> {
+  /** Runs `work` if no other process does the same just now. The lock lives in a connection, so it dies with its process. */
+  async exclusively(work: () => Promise<void>, what: keyof typeof locks = 'sweep'): Promise<boolean> {
     const runner: QueryRunner = this.db.createQueryRunner();
     try {
-      const [row] = (await runner.query('select pg_try_advisory_lock($1) as taken', [sweepLock])) as {
+      const [row] = (await runner.query('select pg_try_advisory_lock($1) as taken', [locks[what]])) as {
         taken: boolean;
       }[];
       if (!row?.taken) return false;
@@ -33,7 +42,7 @@ export class SweepStore {
         await work();
         return true;
       } finally {
-        await runner.query('select pg_advisory_unlock($1)', [sweepLock]);
+        await runner.query('select pg_advisory_unlock($1)', [locks[what]]);
       }
     } finally {
       await runner.release();
@@ -88,26 +97,17 @@ export class SweepStore {
     );
   }
 
-  /** Held rows whose endpoint is active again go on at once. */
-  async releaseHeld(): Promise<number> {
-    const rows = await this.db.query<{ id: string }[]>(
-      `with released as (
-         update deliveries d set status = case when d.round_attempts > 0 then 'retrying' else 'pending' end, next_attempt_at = now(),
-                sweep_after = now(), updated_at = now()
-           from (select h.id from deliveries h join endpoints e on e.id = h.endpoint_id
-                  where h.status = 'held' and e.status = 'active' and e.deleted_at is null order by h.id limit ${sweepBatch}) due
-          where d.id = due.id and d.status = 'held'
-        returning d.id)
-       select id from released`,
-    );
-    return rows.length;
-  }
-
-  /** Endpoints that aren't active but still have waiting deliveries: a process died between the two statements. */
+  /**
+   * Endpoints that take nothing any more but still have deliveries that wait: a process died between the two statements, or an
+   * event was published while the endpoint's state changed.
+   */
   async endpointsToSettle(): Promise<string[]> {
     const rows = await this.db.query<{ id: string }[]>(
       `select distinct d.endpoint_id as id from deliveries d join endpoints e on e.id = d.endpoint_id
-        where d.sweep_after <= now() and (e.deleted_at is not null or e.status <> 'active') limit 20`,
+        where d.sweep_after <= now() and (e.deleted_at is not null or e.status <> 'active')
+       union
+       select e.id from (${endpointsWithHeld}) h join endpoints e on e.id = h.endpoint_id
+        where e.deleted_at is not null or e.status in ('disabled', 'expired') limit 20`,
     );
     return rows.map(({ id }) => id);
   }

@@ -9,8 +9,8 @@ export interface ClosedDelivery {
 }
 
 /**
- * An endpoint that isn't active any more takes its waiting deliveries along: deleted → `cancelled`, disabled → `failed` with a
- * letter, anything else → `held`. The endpoint's own row must have been changed and committed before.
+ * An endpoint that isn't active any more takes its waiting deliveries along: deleted → `cancelled`, disabled or expired → `failed`
+ * with a letter, paused or unverified → `held`. The endpoint's own row must have been changed and committed before.
  */
 export class WaitingDeliveries {
   constructor(
@@ -45,18 +45,19 @@ export class WaitingDeliveries {
     return await this.db.query<ClosedDelivery[]>(
       `with chosen as materialized (${which}), d as (
          update deliveries d set
-           status = case when e.deleted_at is not null then 'cancelled' when e.status = 'disabled' then 'failed' else 'held' end,
+           status = case when e.deleted_at is not null then 'cancelled' when e.status in ('disabled', 'expired') then 'failed' else 'held' end,
            reason = case
              when e.deleted_at is not null then 'endpoint_deleted'
-             when e.status = 'disabled' then case when e.status_reason = 'gone' then 'endpoint_gone' else 'endpoint_disabled' end
-             when e.status = 'paused' then 'endpoint_paused'
              when e.status = 'expired' then 'endpoint_expired'
+             when e.status = 'disabled' then
+               case e.status_reason when 'gone' then 'endpoint_gone' when 'verification_expired' then 'verification_expired' else 'endpoint_disabled' end
+             when e.status = 'paused' then 'endpoint_paused'
              else 'endpoint_unverified' end,
            next_attempt_at = null, sweep_after = null, wake_requested = false, updated_at = now()
          from endpoints e
         where e.id = d.endpoint_id and d.id in (select id from chosen)
           and (e.deleted_at is not null or e.status <> 'active')
-          and (d.status in ('pending', 'retrying') or (d.status = 'held' and (e.deleted_at is not null or e.status = 'disabled')))
+          and (d.status in ('pending', 'retrying') or (d.status = 'held' and (e.deleted_at is not null or e.status in ('disabled', 'expired'))))
        returning d.*
        ), l as (
          insert into dead_letters (delivery_id, round, tenant_id, event_id, endpoint_id, type, reason, attempts, last_status_code,

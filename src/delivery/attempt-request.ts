@@ -1,30 +1,57 @@
-import { validateHeaderName, validateHeaderValue } from 'node:http';
-import { defaultEnvelope } from '../domain/envelope.js';
-import { signatureHeaderName } from '../domain/signing.js';
+import { judgeHeaders, type CustomHeaders } from '../domain/custom-headers.js';
+import { contentTypes, thinData, writeEnvelope, type EnvelopeFields } from '../domain/envelope.js';
+import type { EnvelopeName, PayloadName, SignatureName } from '../domain/profiles.js';
+import { messageIdHeaderName } from '../domain/signing.js';
 import type { OutboundRequest } from './outbound.js';
-import { signBody } from './signature.js';
+import { signatureHeaders, UnusableSecretError } from './signature.js';
 import { userAgent } from './user-agent.js';
+
+/** What an endpoint's settings say about requests to it. */
+export interface RequestEndpoint {
+  readonly url: string;
+  readonly envelope: EnvelopeName;
+  readonly signature: SignatureName;
+  /** The endpoint's own additional headers. */
+  readonly headers: CustomHeaders;
+  readonly timeoutMs: number;
+}
 
 export interface AttemptRequestInput {
   readonly delivery: {
     readonly id: string;
     readonly eventId: string;
+    readonly tenantId: string;
     readonly type: string;
     /** RFC 3339, UTC, milliseconds. */
     readonly createdAt: string;
     readonly apiVersion: string | null;
+    readonly source: string | null;
+    readonly subject: string | null;
     /** JSON text, as published. */
     readonly data: string;
   };
-  readonly url: string;
-  /** The endpoint's active secrets, in clear. */
+  readonly endpoint: RequestEndpoint & { readonly payload: PayloadName };
+  /** The endpoint's active secrets in clear, newest first. */
   readonly secrets: readonly string[];
   /** 1, 2, … over all rounds. */
   readonly attemptNumber: number;
   readonly nowMs: number;
-  readonly timeoutMs: number;
-  /** The endpoint's own additional headers. */
-  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A request that is no delivery: a verification or a ping. */
+export interface SignedRequestInput {
+  /** Stands where the delivery's id and the event's id stand in deliveries. */
+  readonly messageId: string;
+  readonly tenantId: string;
+  readonly type: string;
+  /** JSON text. */
+  readonly data: string;
+  /** RFC 3339, UTC, milliseconds. */
+  readonly createdAt: string;
+  readonly endpoint: RequestEndpoint;
+  /** The endpoint's active secrets in clear, newest first. */
+  readonly secrets: readonly string[];
+  readonly nowMs: number;
 }
 
 /** The endpoint's settings don't make a request that may be sent: the attempt fails as `config_invalid`. */
@@ -33,69 +60,77 @@ export class AttemptConfigError extends Error {
 }
 
 /**
- * The request of one attempt in the `default` profile.
- * @throws {AttemptConfigError} when there is no secret to sign with, or a header can't be sent.
+ * The request of one attempt of a delivery, in the endpoint's envelope and with its signature.
+ * @throws {AttemptConfigError} when a secret can't sign, or a header can't be sent.
  */
 export function buildAttemptRequest(input: AttemptRequestInput): OutboundRequest {
-  const { delivery, url, secrets, attemptNumber, nowMs, timeoutMs } = input;
-  if (secrets.length === 0 || secrets.includes('')) throw new AttemptConfigError('The endpoint has no usable secret');
-  // Bytes are made once: what is signed is what is sent.
-  const body = Buffer.from(
-    defaultEnvelope({
-      deliveryId: delivery.id,
-      type: delivery.type,
-      createdAt: delivery.createdAt,
-      apiVersion: delivery.apiVersion,
-      data: delivery.data,
-    }),
-    'utf8',
-  );
-  const headers = {
-    ...additionalHeaders(input.headers ?? {}),
-    'Content-Type': 'application/json',
-    'User-Agent': userAgent,
-    'Webhook-Id': delivery.id,
-    'Webhook-Event-Id': delivery.eventId,
-    'Webhook-Attempt': String(attemptNumber),
-    [signatureHeaderName]: signBody(body, secrets, Math.floor(nowMs / 1_000)),
-  };
-  return { method: 'POST', url, headers, body, timeoutMs };
+  const { id: deliveryId, ...event } = input.delivery;
+  const data = input.endpoint.payload === 'thin' ? thinData(event.eventId) : event.data;
+  return buildRequest({
+    ...input,
+    fields: { ...event, deliveryId, data },
+    headers: { 'Webhook-Event-Id': event.eventId, 'Webhook-Attempt': String(input.attemptNumber) },
+  });
 }
 
-// What frames the message, or names its parties, is ours or the HTTP client's.
-const reservedHeaders = new Set([
-  'accept-encoding',
-  'connection',
-  'content-encoding',
-  'content-length',
-  'content-type',
-  'expect',
-  'host',
-  'http2-settings',
-  'keep-alive',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'user-agent',
-]);
+/**
+ * The request of a verification or ping, as the endpoint would get a delivery.
+ * @throws {AttemptConfigError} as above.
+ */
+export function buildSignedRequest(input: SignedRequestInput): OutboundRequest {
+  const { messageId, tenantId, type, data, createdAt } = input;
+  const ids = { deliveryId: messageId, eventId: messageId, tenantId };
+  return buildRequest({
+    ...input,
+    fields: { ...ids, type, data, createdAt, apiVersion: null, source: null, subject: null },
+    headers: {},
+  });
+}
 
-/** They were checked when they were written; a row from elsewhere must not get further than this attempt. */
-function additionalHeaders(given: Readonly<Record<string, string>>): Record<string, string> {
-  const headers: Record<string, string> = {};
-  for (const [name, value] of Object.entries(given)) {
-    const lower = name.toLowerCase();
-    if (reservedHeaders.has(lower) || lower.startsWith('webhook-')) continue;
-    try {
-      validateHeaderName(name);
-      validateHeaderValue(name, value);
-    } catch {
-      throw new AttemptConfigError(`The endpoint's header ${JSON.stringify(name)} can't be sent`);
-    }
-    // Lower case, so that two spellings of one name don't go out as two headers.
-    headers[lower] = value;
+interface RequestParts {
+  readonly fields: EnvelopeFields;
+  /** Beside those that every message has. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly endpoint: RequestEndpoint;
+  readonly secrets: readonly string[];
+  readonly nowMs: number;
+}
+
+function buildRequest({ fields, headers, endpoint, secrets, nowMs }: RequestParts): OutboundRequest {
+  const { url, envelope, signature, timeoutMs } = endpoint;
+  const messageId = fields.deliveryId;
+  // Bytes are made once: what is signed is what is sent.
+  const body = Buffer.from(writeEnvelope(envelope, fields), 'utf8');
+  const message = { messageId, body, secrets, unixSeconds: Math.floor(nowMs / 1_000) };
+  return {
+    method: 'POST',
+    url,
+    headers: {
+      ...ownHeaders(endpoint.headers),
+      'Content-Type': contentTypes[envelope],
+      'User-Agent': userAgent,
+      [messageIdHeaderName]: messageId,
+      ...headers,
+      ...sign(signature, message),
+    },
+    body,
+    timeoutMs,
+  };
+}
+
+/** They were judged when they were written; a row from elsewhere must not get further than this attempt. */
+function ownHeaders(given: CustomHeaders): CustomHeaders {
+  const judgement = judgeHeaders(given);
+  if (judgement.ok) return judgement.headers;
+  const which = judgement.name === null ? 'headers' : `header ${JSON.stringify(judgement.name)}`;
+  throw new AttemptConfigError(`The endpoint's ${which} can't be sent: ${judgement.rule}`);
+}
+
+function sign(...args: Parameters<typeof signatureHeaders>): Record<string, string> {
+  try {
+    return signatureHeaders(...args);
+  } catch (error) {
+    if (error instanceof UnusableSecretError) throw new AttemptConfigError(error.message);
+    throw error;
   }
-  return headers;
 }

@@ -19,9 +19,12 @@ import { PinnedPools } from './pinned-pools.js';
 import { AnswerReader } from './read-answer.js';
 import { findHeaderFault } from './request-headers.js';
 import { CachingResolver, resolveBySystem, type Resolve } from './resolver.js';
-import { Slots } from './slots.js';
+import { Slots, type SlotClaim } from './slots.js';
 
 export type { OutboundRequest } from './outbound.js';
+
+/** For requests that claim no slot of their own. */
+const maxInFlightPerOrigin = 64;
 
 export interface OutboundAnswer {
   readonly startedAt: Date;
@@ -55,7 +58,6 @@ export interface DeliveryClientOptions extends AddressPolicy {
   readonly now?: () => number;
   /** PEM certificates to trust beside Node's own list, for endpoints with a private authority. */
   readonly extraCa?: readonly string[];
-  readonly maxConnectionsPerOrigin?: number;
   readonly maxConnections?: number;
   readonly maxIdleConnections?: number;
   /** How long a connection is kept for the next request. */
@@ -81,6 +83,7 @@ export class DeliveryClient {
   readonly #pinner: AddressPinner;
   readonly #pools: PinnedPools;
   readonly #slots: Slots;
+  readonly #maxPerKey: number;
   readonly #inFlight = new Set<Promise<OutboundAnswer>>();
   #closed = false;
 
@@ -95,11 +98,10 @@ export class DeliveryClient {
     const resolver = new CachingResolver(options.resolve ?? resolveBySystem, this.#now);
     this.#pinner = new AddressPinner(this.#policy, resolver, this.#now);
     this.#pools = new PinnedPools(options.maxIdleConnections ?? 256);
-    this.#slots = new Slots({
-      perKey: options.maxConnectionsPerOrigin ?? 64,
-      total: options.maxConnections ?? 1_024,
-      waitMs: options.slotWaitMs ?? 2_000,
-    });
+    const total = options.maxConnections ?? 1_024;
+    this.#slots = new Slots({ total, waitMs: options.slotWaitMs ?? 250 });
+    // Whatever an endpoint is allowed, half of all is left to others.
+    this.#maxPerKey = Math.max(1, Math.floor(total / 2));
   }
 
   /** Sends one request and reads its answer. Never rejects: whatever happens is in the answer. */
@@ -130,7 +132,7 @@ export class DeliveryClient {
     const fault = findFault(request);
     if (fault !== null) return this.#refused({ errorCode: 'config_invalid', errorMessage: fault });
 
-    const release = await this.#slots.acquire(judgement.url.origin);
+    const release = await this.#slots.acquire(this.#claimOf(judgement.url, request));
     if (release === null) return this.#refused(noRoom('no connection came free'), { noSlot: true });
     const startedAt = new Date(this.#now());
     const startMs = performance.now();
@@ -145,9 +147,13 @@ export class DeliveryClient {
     return complete(startedAt, Math.round(performance.now() - startMs), facts);
   }
 
+  #claimOf({ origin }: URL, { slot = { key: origin, max: maxInFlightPerOrigin } }: OutboundRequest): SlotClaim {
+    return { key: slot.key, max: Math.min(slot.max, this.#maxPerKey) };
+  }
+
   async #call(url: URL, request: OutboundRequest, deadline: Deadline): Promise<Facts> {
     const pinned = await this.#pinner.pin(url, deadline, request.timeoutMs);
-    if (!pinned.ok) return pinned.error;
+    if (!pinned.ok) return 'error' in pinned ? pinned.error : outOfResources(pinned.exhausted);
     const attempt = await this.#attempt({ url, address: pinned.address }, request, deadline);
     const { ending, answer, connection } = attempt;
 
@@ -202,8 +208,7 @@ function outcomeOf({ ending, answer, connection, resent }: Attempt, timeoutMs: n
   if (ending.kind === 'deadline') {
     error = deadlineError(ending.phase, timeoutMs);
   } else if (ending.kind === 'error') {
-    if (!ending.written && !resent && isLocalExhaustion(ending.error))
-      return { ...noRoom(`out of resources (${errorCodeOf(ending.error)})`), dialled: false, noSlot: true };
+    if (!ending.written && !resent && isLocalExhaustion(ending.error)) return outOfResources(errorCodeOf(ending.error));
     error = classifyError(ending.error, ending.phase, connection.peerEnded);
     // The answer's head broke a rule after its status had been read: the status still says what became of the delivery.
     if (error.errorCode === 'protocol_error') statusCode ??= connection.head.statusCode;
@@ -226,6 +231,10 @@ function findFault({ headers, timeoutMs }: OutboundRequest): string | null {
 
 function noRoom(cause: string): AttemptError {
   return { errorCode: 'timeout_connect', errorMessage: `not sent: ${cause}` };
+}
+
+function outOfResources(code: string): Facts {
+  return { ...noRoom(`out of resources (${code})`), dialled: false, noSlot: true };
 }
 
 function unexpected(error: unknown): AttemptError {

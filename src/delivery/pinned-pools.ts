@@ -2,7 +2,7 @@ import type { Connection } from './connection.js';
 
 /**
  * Idle connections by pool key. A pool exists only while it has idle connections, so their number bounds the number of pools
- * too; the oldest makes way.
+ * too; the oldest makes way. No pool holds more than a quarter of them: a burst to one endpoint leaves the others theirs.
  */
 export class PinnedPools {
   readonly #idle = new Map<string, Connection[]>();
@@ -28,15 +28,13 @@ export class PinnedPools {
 
   give(connection: Connection): void {
     if (!connection.isUsable) return connection.discard();
-    const pool = this.#idle.get(connection.key);
-    if (pool) pool.push(connection);
-    else this.#idle.set(connection.key, [connection]);
+    const pool = this.#idle.get(connection.key) ?? [];
+    const [first] = pool;
+    if (first && pool.length >= this.maxIdle / 4) this.#close(first);
+    this.#idle.set(connection.key, [...(this.#idle.get(connection.key) ?? []), connection]);
     this.#order.add(connection);
-    for (const oldest of this.#order) {
-      if (this.#order.size <= this.maxIdle) break;
-      this.forget(oldest);
-      oldest.discard();
-    }
+    const [oldest] = this.#order;
+    if (oldest && this.#order.size > this.maxIdle) this.#close(oldest);
   }
 
   /** Returns whether it was idle. */
@@ -49,9 +47,11 @@ export class PinnedPools {
   }
 
   discardAll(): void {
-    for (const connection of this.#order) {
-      this.forget(connection);
-      connection.discard();
-    }
+    for (const connection of this.#order) this.#close(connection);
+  }
+
+  #close(connection: Connection): void {
+    this.forget(connection);
+    connection.discard();
   }
 }

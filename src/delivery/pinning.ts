@@ -1,11 +1,21 @@
 import { judgeAddress, literalAddress, type AddressPolicy } from './address-policy.js';
 import { httpNotLocal, mayUseHttp } from './connection.js';
 import type { Deadline } from './deadline.js';
-import { blocked, classifyError, deadlineError, type AttemptError } from './error-codes.js';
+import {
+  blocked,
+  classifyError,
+  deadlineError,
+  errorCodeOf,
+  isLocalExhaustion,
+  type AttemptError,
+} from './error-codes.js';
 import type { CachingResolver, ResolvedAddress } from './resolver.js';
 
 export type Pinned =
-  { readonly ok: true; readonly address: string } | { readonly ok: false; readonly error: AttemptError };
+  | { readonly ok: true; readonly address: string }
+  | { readonly ok: false; readonly error: AttemptError }
+  /** This machine can't look up any more names: says nothing about the endpoint. */
+  | { readonly ok: false; readonly exhausted: string };
 
 const avoidMs = 5 * 60_000;
 const maxAvoided = 1_000;
@@ -30,6 +40,7 @@ export class AddressPinner {
         if (answer === null) return { ok: false, error: deadlineError('resolve', timeoutMs) };
         resolved = answer;
       } catch (error) {
+        if (isLocalExhaustion(error)) return { ok: false, exhausted: errorCodeOf(error) };
         return { ok: false, error: classifyError(error, 'resolve', false) };
       }
     } else {

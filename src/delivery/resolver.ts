@@ -12,6 +12,8 @@ export const resolveBySystem: Resolve = (hostname) => lookup(hostname, { all: tr
 
 const ttlMs = 5_000;
 const maxEntries = 1_000;
+/** More than there are connections, since a lookup may outlive its request. */
+const maxPending = 2_048;
 
 /** Remembers answers for 5 s and lets callers who ask for the same name at the same time share one lookup. */
 export class CachingResolver {
@@ -31,7 +33,7 @@ export class CachingResolver {
     if (known && age >= 0 && age < ttlMs) return known.addresses;
     const pending = this.#pending.get(hostname);
     if (pending) return pending;
-    if (this.#pending.size >= maxEntries) throw new Error('too many lookups');
+    if (this.#pending.size >= maxPending) throw Object.assign(new Error('too many lookups'), { code: 'ENOBUFS' });
     const answer = this.#ask(hostname).finally(() => this.#pending.delete(hostname));
     this.#pending.set(hostname, answer);
     return answer;

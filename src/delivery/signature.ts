@@ -1,16 +1,71 @@
 import { createHmac } from 'node:crypto';
-import { signatureHeader, signedContentPrefix } from '../domain/signing.js';
+import type { SignatureName } from '../domain/profiles.js';
+import {
+  signatureHeader,
+  signatureHeaderName,
+  signedContentPrefix,
+  standardSignatureHeader,
+  standardSignedContentPrefix,
+  timestampHeaderName,
+} from '../domain/signing.js';
+import { decodeSecret } from '../security/signing-secret.js';
+
+export interface SignedMessage {
+  readonly messageId: string;
+  readonly body: Buffer;
+  /** The endpoint's active secrets in clear; the order of the signatures is theirs. */
+  readonly secrets: readonly string[];
+  readonly unixSeconds: number;
+}
+
+/** The endpoint's secrets can't sign. The message holds nothing of them. */
+export class UnusableSecretError extends Error {
+  override readonly name = 'UnusableSecretError';
+}
 
 /**
- * The `Webhook-Signature` header of a body: HMAC-SHA256, one per active secret. The key is the secret's text as its owner sees it,
- * `whsec_` included, which is what widely used verifiers expect.
+ * The headers by which a consumer verifies the body; `Webhook-Id` is the caller's.
+ * @throws {UnusableSecretError}
+ */
+export function signatureHeaders(name: SignatureName, message: SignedMessage): Record<string, string> {
+  const { messageId, body, secrets, unixSeconds } = message;
+  if (secrets.length === 0) throw new UnusableSecretError('The endpoint has no secret');
+  switch (name) {
+    case 'default':
+      return { [signatureHeaderName]: signBody(body, secrets, unixSeconds) };
+    case 'standard_webhooks':
+      return {
+        [timestampHeaderName]: String(unixSeconds),
+        [signatureHeaderName]: signStandard(messageId, body, secrets, unixSeconds),
+      };
+  }
+}
+
+/**
+ * The `Webhook-Signature` header of the `default` signature: HMAC-SHA256, one per active secret. The key is the secret's text as
+ * its owner sees it, `whsec_` included, which is what widely used verifiers expect.
+ * @throws {UnusableSecretError}
  */
 export function signBody(body: Buffer, secrets: readonly string[], unixSeconds: number): string {
-  const signatures = secrets.map((secret) =>
-    createHmac('sha256', Buffer.from(secret, 'utf8'))
-      .update(signedContentPrefix(unixSeconds))
-      .update(body)
-      .digest('hex'),
-  );
+  const prefix = signedContentPrefix(unixSeconds);
+  const signatures = secrets.map((secret) => {
+    if (secret === '') throw new UnusableSecretError('A secret of the endpoint is empty');
+    return hmac(Buffer.from(secret, 'utf8'), prefix, body).toString('hex');
+  });
   return signatureHeader(unixSeconds, signatures);
+}
+
+function signStandard(messageId: string, body: Buffer, secrets: readonly string[], unixSeconds: number): string {
+  const prefix = standardSignedContentPrefix(messageId, unixSeconds);
+  const signatures = secrets.map((secret) => {
+    const key = decodeSecret(secret);
+    if (key === null)
+      throw new UnusableSecretError('A secret of the endpoint is not whsec_ and base64 of 32 – 64 bytes');
+    return hmac(key, prefix, body).toString('base64');
+  });
+  return standardSignatureHeader(signatures);
+}
+
+function hmac(key: Buffer, prefix: string, body: Buffer): Buffer {
+  return createHmac('sha256', key).update(prefix).update(body).digest();
 }

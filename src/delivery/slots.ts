@@ -1,65 +1,107 @@
 export interface SlotLimits {
   readonly total: number;
-  readonly perKey: number;
   /** How long to wait for a free one. */
   readonly waitMs: number;
 }
 
-interface Waiter {
+/** Whose request it is, and how many of them may be in flight at once. */
+export interface SlotClaim {
   readonly key: string;
-  readonly grant: () => void;
+  readonly max: number;
 }
 
-/** Bounds what is in flight, in total and per key. First come, first served, but a full key holds nobody else up. */
+interface Waiter {
+  readonly max: number;
+  readonly grant: (release: () => void) => void;
+}
+
+interface Lane {
+  readonly key: string;
+  taken: number;
+  /** First come, first served. */
+  readonly waiting: Set<Waiter>;
+}
+
+/**
+ * Bounds what is in flight, in total and per key. A full key holds nobody else up; when all are taken, the next free one goes
+ * to the key that has the fewest.
+ */
 export class Slots {
-  readonly #taken = new Map<string, number>();
-  readonly #waiting = new Set<Waiter>();
+  /** Those in use: keys come and go. */
+  readonly #lanes = new Map<string, Lane>();
+  /** Those in which somebody waits. */
+  readonly #crowded = new Set<Lane>();
   #total = 0;
 
   constructor(private readonly limits: SlotLimits) {}
 
   /** Resolves to the function that gives the slot back, or to null when none came free in time. */
-  acquire(key: string): Promise<(() => void) | null> {
-    if (this.#hasRoom(key)) return Promise.resolve(this.#take(key));
+  acquire({ key, max }: SlotClaim): Promise<(() => void) | null> {
+    const lane = this.#laneOf(key);
+    if (lane.waiting.size === 0 && this.#hasRoom(lane, max)) return Promise.resolve(this.#take(lane));
     return new Promise((resolve) => {
-      const waiter: Waiter = {
-        key,
-        grant: () => {
-          clearTimeout(timer);
-          this.#waiting.delete(waiter);
-          resolve(this.#take(key));
-        },
-      };
       const timer = setTimeout(() => {
-        this.#waiting.delete(waiter);
+        this.#leave(lane, waiter);
         resolve(null);
       }, this.limits.waitMs);
-      this.#waiting.add(waiter);
+      const waiter: Waiter = {
+        max,
+        grant: (release) => {
+          clearTimeout(timer);
+          resolve(release);
+        },
+      };
+      lane.waiting.add(waiter);
+      this.#crowded.add(lane);
     });
   }
 
-  #hasRoom(key: string): boolean {
-    return this.#total < this.limits.total && (this.#taken.get(key) ?? 0) < this.limits.perKey;
+  #laneOf(key: string): Lane {
+    const known = this.#lanes.get(key);
+    if (known) return known;
+    const lane: Lane = { key, taken: 0, waiting: new Set() };
+    this.#lanes.set(key, lane);
+    return lane;
   }
 
-  #take(key: string): () => void {
+  #hasRoom(lane: Lane, max: number): boolean {
+    return this.#total < this.limits.total && lane.taken < max;
+  }
+
+  #take(lane: Lane): () => void {
     this.#total += 1;
-    this.#taken.set(key, (this.#taken.get(key) ?? 0) + 1);
+    lane.taken += 1;
     let returned = false;
     return () => {
       if (returned) return;
       returned = true;
-      this.#giveBack(key);
+      this.#total -= 1;
+      lane.taken -= 1;
+      this.#grantNext();
+      this.#forgetUnused(lane);
     };
   }
 
-  #giveBack(key: string): void {
-    this.#total -= 1;
-    const left = (this.#taken.get(key) ?? 1) - 1;
-    if (left === 0) this.#taken.delete(key);
-    else this.#taken.set(key, left);
-    for (const waiter of this.#waiting) {
-      if (this.#hasRoom(waiter.key)) return waiter.grant();
+  #grantNext(): void {
+    let best: { readonly lane: Lane; readonly waiter: Waiter } | null = null;
+    for (const lane of this.#crowded) {
+      const [waiter] = lane.waiting;
+      if (waiter && this.#hasRoom(lane, waiter.max) && (best === null || lane.taken < best.lane.taken))
+        best = { lane, waiter };
     }
+    if (best === null) return;
+    const release = this.#take(best.lane);
+    this.#leave(best.lane, best.waiter);
+    best.waiter.grant(release);
+  }
+
+  #leave(lane: Lane, waiter: Waiter): void {
+    lane.waiting.delete(waiter);
+    if (lane.waiting.size === 0) this.#crowded.delete(lane);
+    this.#forgetUnused(lane);
+  }
+
+  #forgetUnused(lane: Lane): void {
+    if (lane.taken === 0 && lane.waiting.size === 0) this.#lanes.delete(lane.key);
   }
 }

@@ -55,3 +55,20 @@ export type AttemptErrorCode = (typeof attemptErrorCodes)[number];
 
 export const endpointStatuses = ['pending_verification', 'active', 'paused', 'disabled', 'expired'] as const;
 export type EndpointStatus = (typeof endpointStatuses)[number];
+
+/** What the owner of an endpoint is told of: kind of notice, and type of the operational event. */
+export const noticeTypes = [
+  'endpoint.failing',
+  'endpoint.refused',
+  'endpoint.disabled',
+  'endpoint.recovered',
+  'endpoint.expiring',
+  'endpoint.expired',
+  'endpoint.backlog',
+  'endpoint.verification_expired',
+  'delivery.exhausted',
+] as const;
+export type NoticeType = (typeof noticeTypes)[number];
+
+export const mailStatuses = ['none', 'pending', 'sent', 'failed'] as const;
+export type MailStatus = (typeof mailStatuses)[number];

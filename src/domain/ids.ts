@@ -5,6 +5,10 @@ export const idPrefixes = {
   delivery: 'whd_',
   attempt: 'att_',
   apiKey: 'key_',
+  secret: 'sec_',
+  /** Of a verification, a ping, a test send: what is no delivery. */
+  message: 'msg_',
+  notice: 'ntc_',
 } as const;
 
 const ulid = '[0-7][0-9A-HJKMNP-TV-Z]{25}';
@@ -12,6 +16,11 @@ const ulid = '[0-7][0-9A-HJKMNP-TV-Z]{25}';
 /** Does `id` have the form of a delivery's id? Says nothing of whether that delivery exists. */
 export function isDeliveryId(id: string): boolean {
   return new RegExp(`^${idPrefixes.delivery}${ulid}$`).test(id);
+}
+
+/** Does `id` have the form of an endpoint's id? */
+export function isEndpointId(id: string): boolean {
+  return new RegExp(`^${idPrefixes.endpoint}${ulid}$`).test(id);
 }
 
 /** A producer's own event id: 1 – 200 of these characters. */

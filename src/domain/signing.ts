@@ -1,13 +1,28 @@
-/** The strings of the `default` profile's signature, `Webhook-Signature: t=<unix>,v1=<hex>[,v1=<hex>…]`. */
+/**
+ * The strings of the two signatures. Both list one signature per active secret, and a consumer accepts the request when any of
+ * them is its own.
+ */
 
+export const messageIdHeaderName = 'Webhook-Id';
+export const timestampHeaderName = 'Webhook-Timestamp';
 export const signatureHeaderName = 'Webhook-Signature';
 
-/** What is signed is `<t>.<body>`; this is the part before the body. */
+/** `default` signs `<t>.<body>`; this is the part before the body. */
 export function signedContentPrefix(unixSeconds: number): string {
   return `${unixSeconds}.`;
 }
 
-/** `signatures` are hexadecimal, one per active secret: a consumer accepts the request when any of them is its own. */
-export function signatureHeader(unixSeconds: number, signatures: readonly string[]): string {
-  return [`t=${unixSeconds}`, ...signatures.map((signature) => `v1=${signature}`)].join(',');
+/** `t=<unix>,v1=<hex>[,v1=<hex>…]` */
+export function signatureHeader(unixSeconds: number, hexSignatures: readonly string[]): string {
+  return [`t=${unixSeconds}`, ...hexSignatures.map((signature) => `v1=${signature}`)].join(',');
+}
+
+/** Standard Webhooks signs `<id>.<timestamp>.<body>`; this is the part before the body. */
+export function standardSignedContentPrefix(messageId: string, unixSeconds: number): string {
+  return `${messageId}.${unixSeconds}.`;
+}
+
+/** `v1,<base64>[ v1,<base64>…]` (Standard Webhooks, "Signature scheme"). */
+export function standardSignatureHeader(base64Signatures: readonly string[]): string {
+  return base64Signatures.map((signature) => `v1,${signature}`).join(' ');
 }

@@ -15,7 +15,7 @@ export interface ChildOptions {
   readonly file: string;
   readonly args: readonly string[];
   readonly dataDir: string;
-  /** Replaces the environment; without it the child inherits ours. */
+  /** Replaces `plainEnv`. */
   readonly env?: NodeJS.ProcessEnv;
   /** Run as this user: only root can. */
   readonly user?: { readonly uid: number; readonly gid: number };
@@ -47,6 +47,13 @@ interface PidFile {
 const STALE_GRACE_MS = 15_000;
 const KILL_WAIT_MS = 10_000;
 
+/** What any program may need to know of its surroundings. The rest of ours holds keys and passwords, and settings for others. */
+const plainNames = ['PATH', 'HOME', 'USER', 'LOGNAME', 'TMPDIR', 'LANG', 'LC_ALL', 'LC_CTYPE', 'TZ'];
+
+export function plainEnv(env: NodeJS.ProcessEnv = process.env): NodeJS.ProcessEnv {
+  return Object.fromEntries(plainNames.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])));
+}
+
 const pidFileOf = (dataDir: string, name: string): string => join(ensurePrivateDir(dataDir, 'run'), `${name}.pid`);
 
 /**
@@ -62,14 +69,16 @@ export async function startChild(options: ChildOptions): Promise<EmbeddedChild> 
   keepPreviousLog(logFile);
 
   const log = openSync(logFile, 'a', 0o600);
-  const child = spawn(options.file, [...args], {
-    detached: true,
-    // A child must not hold the directory that we happened to be started in.
-    cwd: '/',
-    stdio: ['ignore', log, log],
-    ...(options.env ? { env: options.env } : {}),
-    ...options.user,
-  });
+  const child = withPrivateUmask(() =>
+    spawn(options.file, [...args], {
+      detached: true,
+      // A child must not hold the directory that we happened to be started in.
+      cwd: '/',
+      stdio: ['ignore', log, log],
+      env: options.env ?? plainEnv(),
+      ...options.user,
+    }),
+  );
   closeSync(log);
   const { pid } = child;
   if (pid !== undefined) {
@@ -135,6 +144,16 @@ export function findStaleChildren(directory: string): readonly string[] {
     const found = readPidFile(pidFileOf(directory, name));
     return found !== null && isOurs(found) !== null;
   });
+}
+
+/** The child inherits it, so that what it writes is for nobody else to read. */
+function withPrivateUmask<T>(work: () => T): T {
+  const before = process.umask(0o077);
+  try {
+    return work();
+  } finally {
+    process.umask(before);
+  }
 }
 
 function childNames(dataDir: string): string[] {

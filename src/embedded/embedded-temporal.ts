@@ -1,7 +1,8 @@
+import { chmodSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { waitForFrontend } from '../temporal/frontend-readiness.js';
 import { searchAttributes } from '../../workflows/contracts/names.js';
-import { type ChildExit, startChild } from './child-process.js';
+import { type ChildExit, plainEnv, startChild } from './child-process.js';
 import { ensureDataDir } from './data-dir.js';
 import { type Progress, withProgress } from './progress.js';
 import { lastLines, runCommand } from './run-command.js';
@@ -40,6 +41,8 @@ const requiredFlags = ['--db-filename', '--sqlite-pragma', '--dynamic-config-val
 export async function startEmbeddedTemporal(options: EmbeddedTemporalOptions): Promise<EmbeddedTemporal> {
   const { cli, port, uiPort, namespace, progress } = options;
   const dataDir = ensureDataDir(options.dataDir);
+  const store = join(dataDir, 'temporal.db');
+  makePrivate(store);
   const address = `127.0.0.1:${port}`;
   const flags = await readFlags(cli);
   const args = [
@@ -48,7 +51,7 @@ export async function startEmbeddedTemporal(options: EmbeddedTemporalOptions): P
     '--ip=127.0.0.1',
     `--port=${port}`,
     uiPort === null ? '--headless' : `--ui-port=${uiPort}`,
-    `--db-filename=${join(dataDir, 'temporal.db')}`,
+    `--db-filename=${store}`,
     // Twice the rate at half the CPU, and safe: Postgres is the truth.
     '--sqlite-pragma=journal_mode=wal',
     '--sqlite-pragma=synchronous=normal',
@@ -78,8 +81,13 @@ export async function startEmbeddedTemporal(options: EmbeddedTemporalOptions): P
   };
 }
 
+/** A store that an earlier version made could be read by everybody. */
+function makePrivate(store: string): void {
+  for (const file of [store, `${store}-wal`, `${store}-shm`]) if (existsSync(file)) chmodSync(file, 0o600);
+}
+
 async function readFlags(cli: string): Promise<string> {
-  const { code, output } = await runCommand(cli, ['server', 'start-dev', '--help']);
+  const { code, output } = await runCommand(cli, ['server', 'start-dev', '--help'], { env: plainEnv() });
   const missing = requiredFlags.filter((flag) => !output.includes(flag));
   if (code === 0 && missing.length === 0) return output;
   throw new Error(

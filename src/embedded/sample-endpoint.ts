@@ -1,6 +1,5 @@
 import type { Core } from '../core.js';
 import { defaultTenantId, idPrefixes } from '../domain/ids.js';
-import { profiles } from '../domain/profiles.js';
 import { newId } from '../security/new-id.js';
 import { generateSecret } from '../security/signing-secret.js';
 
@@ -21,8 +20,6 @@ export async function ensureSampleEndpoint({ endpoints, secrets }: Core, port: n
     events: ['sample.*'],
     description,
     profile: 'default',
-    timeoutMs: profiles.default.timeoutMs,
-    retryWaitsMs: null,
     sealedSecret: secrets.seal(secret, id),
   });
   return secret;

@@ -2,14 +2,17 @@ import type { FastifyInstance } from 'fastify';
 import type { Config } from '../config/config.js';
 import { JsonReader, JsonSyntaxError } from './json-reader.js';
 import { printableName, Problem } from './problems/problem.js';
+import { unsupportedMediaType } from './problems/to-problem.js';
 
 const batchPath = '/v1/events/batch';
-const rawPaths = new Set(['/v1/events', batchPath]);
+const rawPaths = new Set(['/v1/events', batchPath, '/v1/webhooks/subscriptions/:id/test']);
+/** RFC 7396: only where something is changed. */
+const mergePatchType = 'application/merge-patch+json';
 /** Levels of arrays and objects: more than any body of ours has, and safe for the recursive code that reads it. */
 const maxDepth = 16;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Events keep their bytes; every other body is strict JSON in strict UTF-8. Anything else than JSON is a 415. */
+/** Published and test events keep their bytes; every other body is strict JSON in strict UTF-8. Anything else than JSON is a 415. */
 export function installBodyParsers(
   fastify: Pick<FastifyInstance, 'removeAllContentTypeParsers' | 'addContentTypeParser' | 'addHook'>,
   limits: Config['http'],
@@ -18,7 +21,11 @@ export function installBodyParsers(
     if (route.url === batchPath) route.bodyLimit = limits.batchLimitBytes;
   });
   fastify.removeAllContentTypeParsers();
-  fastify.addContentTypeParser(['application/json'], { parseAs: 'buffer' }, (request, body: Buffer, done) => {
+  const types = ['application/json', mergePatchType];
+  fastify.addContentTypeParser(types, { parseAs: 'buffer' }, (request, body: Buffer, done) => {
+    if (request.method !== 'PATCH' && request.headers['content-type']?.toLowerCase().startsWith(mergePatchType)) {
+      return done(unsupportedMediaType());
+    }
     if (rawPaths.has(request.routeOptions.url ?? '')) return done(null, body);
     try {
       done(null, parseBody(body));
@@ -34,6 +41,19 @@ export function installBodyParsers(
  */
 function parseBody(bytes: Buffer): unknown {
   if (bytes.length === 0) return null;
+  const text = decodeBody(bytes);
+  const { depth, repeated } = survey(text);
+  if (depth > maxDepth) {
+    throw new Problem(422, 'too_deep', `The body may nest arrays and objects at most ${maxDepth} levels deep`);
+  }
+  if (repeated !== null) {
+    throw new Problem(422, 'duplicate_field', `${repeated} must be given once only`, { field: repeated });
+  }
+  return JSON.parse(text) as unknown;
+}
+
+/** @throws {Problem} when it isn't plain UTF-8. */
+export function decodeBody(bytes: Buffer): string {
   let text: string;
   try {
     text = utf8.decode(bytes);
@@ -47,14 +67,7 @@ function parseBody(bytes: Buffer): unknown {
       'The body starts with a byte order mark (EF BB BF): send it without one',
     );
   }
-  const { depth, repeated } = survey(text);
-  if (depth > maxDepth) {
-    throw new Problem(422, 'too_deep', `The body may nest arrays and objects at most ${maxDepth} levels deep`);
-  }
-  if (repeated !== null) {
-    throw new Problem(422, 'duplicate_field', `${repeated} must be given once only`, { field: repeated });
-  }
-  return JSON.parse(text) as unknown;
+  return text;
 }
 
 /** JSON.parse alone would take the last of two equal fields without a word. */

@@ -4,14 +4,21 @@ import { APP_GUARD, NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { SwaggerModule } from '@nestjs/swagger';
 import type { Core } from '../core.js';
+import { EndpointCaller } from '../contact/endpoint-caller.js';
 import { ApiKeyStore } from '../database/api-key-store.js';
 import { DeliveryStore } from '../database/delivery-store.js';
+import { EndpointSecretStore } from '../database/endpoint-secret-store.js';
 import { EndpointStore } from '../database/endpoint-store.js';
 import { EventStore } from '../database/event-store.js';
 import { WaitingDeliveries } from '../database/waiting-deliveries.js';
 import { AccessGuard } from './access/access.guard.js';
 import { DeliveriesController } from '../modules/deliveries/deliveries.controller.js';
 import { DeliveriesService } from '../modules/deliveries/deliveries.service.js';
+import { ConsentController } from '../modules/endpoints/consent.controller.js';
+import { EndpointActionsController } from '../modules/endpoints/endpoint-actions.controller.js';
+import { EndpointCallsService } from '../modules/endpoints/endpoint-calls.service.js';
+import { EndpointSecretsController } from '../modules/endpoints/endpoint-secrets.controller.js';
+import { EndpointSecretsService } from '../modules/endpoints/endpoint-secrets.service.js';
 import { EndpointsController } from '../modules/endpoints/endpoints.controller.js';
 import { EndpointsService } from '../modules/endpoints/endpoints.service.js';
 import { EventsController } from '../modules/events/events.controller.js';
@@ -40,6 +47,8 @@ class CoreModule {
       { provide: ApiKeyStore, useValue: core.apiKeys },
       { provide: DeliveryStore, useValue: core.deliveries },
       { provide: EndpointStore, useValue: core.endpoints },
+      { provide: EndpointSecretStore, useValue: new EndpointSecretStore(core.db) },
+      { provide: EndpointCaller, useValue: core.caller },
       { provide: EventStore, useValue: core.events },
       { provide: WaitingDeliveries, useValue: core.waiting },
       { provide: SecretBox, useValue: core.secrets },
@@ -54,8 +63,23 @@ class CoreModule {
 }
 
 @Module({
-  controllers: [EventsController, EndpointsController, DeliveriesController, HealthController],
-  providers: [EventsService, EndpointsService, DeliveriesService, { provide: APP_GUARD, useClass: AccessGuard }],
+  controllers: [
+    EventsController,
+    EndpointsController,
+    EndpointActionsController,
+    EndpointSecretsController,
+    ConsentController,
+    DeliveriesController,
+    HealthController,
+  ],
+  providers: [
+    EventsService,
+    EndpointsService,
+    EndpointSecretsService,
+    EndpointCallsService,
+    DeliveriesService,
+    { provide: APP_GUARD, useClass: AccessGuard },
+  ],
 })
 class ApiModule {
   static of(core: Core): DynamicModule {

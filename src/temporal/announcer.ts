@@ -20,13 +20,12 @@ export class TemporalAnnouncer implements Announcer {
     private readonly log: Logger,
   ) {}
 
-  async letterAdded(endpointId: string): Promise<void> {
-    const late = new AbortController();
-    const told = this.gateway.letterAdded(endpointId).catch((error: unknown) => {
-      this.log.debug({ endpoint_id: endpointId, err: error }, 'the dead-letter queue was not told; the sweeper will');
-    });
-    await Promise.race([told, pause(tellTimeoutMs, late.signal)]);
-    late.abort();
+  letterAdded(endpointId: string): Promise<void> {
+    return this.tell(endpointId, () => this.gateway.letterAdded(endpointId));
+  }
+
+  endpointChanged(endpointId: string): Promise<void> {
+    return this.tell(endpointId, () => this.gateway.endpointChanged(endpointId));
   }
 
   deliveriesClosed(closed: readonly ClosedDelivery[]): void {
@@ -41,6 +40,18 @@ export class TemporalAnnouncer implements Announcer {
   async stop(): Promise<void> {
     this.abort.abort();
     await this.telling;
+  }
+
+  private async tell(endpointId: string, signal: () => Promise<void>): Promise<void> {
+    const late = new AbortController();
+    const told = signal().catch((error: unknown) => {
+      this.log.debug(
+        { endpoint_id: endpointId, err: error },
+        'a workflow of the endpoint was not told; the sweeper will',
+      );
+    });
+    await Promise.race([told, pause(tellTimeoutMs, late.signal)]);
+    late.abort();
   }
 
   private async tellAll(): Promise<void> {

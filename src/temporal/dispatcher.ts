@@ -1,23 +1,29 @@
 import type { Logger } from '../telemetry/logger.js';
+import { FairQueue } from './fair-queue.js';
 import type { DeliveryStart, TemporalGateway } from './gateway.js';
 
 /** More than this is the sweeper's. */
 export const dispatchQueueLimit = 1_000;
 const concurrency = 32;
+/** So that others need not wait for a burst of one endpoint. */
+const concurrencyPerEndpoint = 8;
 const breakerFailures = 3;
 const breakerPauseMs = 1_000;
 
 export type DispatchJob =
-  | { readonly kind: 'start'; readonly delivery: DeliveryStart }
+  | { readonly kind: 'start'; readonly delivery: DeliveryStart; readonly which: 'first' | 'again' }
   | { readonly kind: 'redeliver'; readonly delivery: DeliveryStart; readonly round: number }
   | { readonly kind: 'cancel'; readonly deliveryId: string; readonly round: number };
 
 /**
  * Hands committed deliveries to Temporal, outside of any request: a start takes seconds to fail where Temporal is away.
- * What doesn't fit, fails, or is lost with the process is found by the sweeper.
+ * Endpoints take turns. What doesn't fit, fails, or is lost with the process is found by the sweeper.
  */
 export class Dispatcher {
-  private readonly queue: DispatchJob[] = [];
+  private readonly queue = new FairQueue<DispatchJob>({
+    waiting: dispatchQueueLimit,
+    activePerKey: concurrencyPerEndpoint,
+  });
   private active = 0;
   private failures = 0;
   private openUntil = 0;
@@ -31,34 +37,35 @@ export class Dispatcher {
     private readonly now: () => number = Date.now,
   ) {}
 
-  /** Never waits and never fails. False when the job was left to the sweeper. */
+  /** Never waits and never fails. False when the job was left to the sweeper; a later job may still take its place. */
   submit(job: DispatchJob): boolean {
-    if (this.stopped || this.queue.length >= dispatchQueueLimit || this.now() < this.openUntil) return false;
-    this.queue.push(job);
+    if (this.stopped || this.now() < this.openUntil) return false;
+    const accepted = this.queue.add(laneOf(job), job);
     this.pump();
-    return true;
+    return accepted;
   }
 
   /** Jobs that wait or are at work. */
   get backlog(): number {
-    return this.queue.length + this.active;
+    return this.queue.size + this.active;
   }
 
   /** Finishes what is at work; what still waits is the sweeper's, after the next start. */
   async stop(): Promise<void> {
     this.stopped = true;
-    this.queue.length = 0;
+    this.queue.clear();
     if (this.active > 0) await new Promise<void>((resolve) => this.idle.push(resolve));
   }
 
   private pump(): void {
     while (this.active < concurrency) {
-      const job = this.queue.shift();
-      if (!job) return;
+      const next = this.queue.take();
+      if (!next) return;
       this.active += 1;
-      void this.work(job).finally(() => {
+      void this.work(next.job).finally(() => {
         this.active -= 1;
-        if (this.active === 0 && this.queue.length === 0) for (const resolve of this.idle.splice(0)) resolve();
+        next.done();
+        if (this.active === 0 && this.queue.size === 0) for (const resolve of this.idle.splice(0)) resolve();
         this.pump();
       });
     }
@@ -73,19 +80,16 @@ export class Dispatcher {
       this.failures += 1;
       if (this.failures < breakerFailures) return;
       if (this.now() >= this.openUntil)
-        this.log.warn(
-          { err: error, waiting: this.queue.length },
-          'Temporal is away: deliveries are left to the sweeper',
-        );
+        this.log.warn({ err: error, waiting: this.queue.size }, 'Temporal is away: deliveries are left to the sweeper');
       this.openUntil = this.now() + breakerPauseMs;
-      this.queue.length = 0;
+      this.queue.clear();
     }
   }
 
   private async hand(job: DispatchJob): Promise<void> {
     switch (job.kind) {
       case 'start':
-        await this.gateway.startDelivery(job.delivery, 'dispatcher', 'first');
+        await this.gateway.startDelivery(job.delivery, 'dispatcher', job.which);
         return;
       case 'redeliver':
         await this.gateway.redeliver(job.delivery);
@@ -96,4 +100,9 @@ export class Dispatcher {
         return;
     }
   }
+}
+
+/** Cancellations are few and don't say whose they are. */
+function laneOf(job: DispatchJob): string {
+  return job.kind === 'cancel' ? 'cancellations' : job.delivery.endpointId;
 }

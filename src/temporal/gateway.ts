@@ -5,18 +5,21 @@ import {
   isGrpcServiceError,
 } from '@temporalio/client';
 import { status } from '@grpc/grpc-js';
-import { defineSearchAttributeKey, TypedSearchAttributes } from '@temporalio/common';
+import { TypedSearchAttributes } from '@temporalio/common';
 import { deadLetterQueueSignals } from '../../workflows/contracts/dead-letter-queue.js';
 import { deliverSignals } from '../../workflows/contracts/deliver.js';
+import { endpointHealthSignals } from '../../workflows/contracts/endpoint-health.js';
+import { fairAmongEndpoints } from '../../workflows/contracts/fairness.js';
 import {
   deadLetterQueueWorkflowId,
   deliverWorkflowId,
-  searchAttributes,
+  endpointHealthWorkflowId,
   type StartedBy,
   startedByMemo,
   taskQueues,
   workflowTypes,
 } from '../../workflows/contracts/names.js';
+import { labelAttributes } from '../../workflows/contracts/search-attributes.js';
 import type { Logger } from '../telemetry/logger.js';
 import type { TemporalConnection } from './connection.js';
 import { registerSearchAttributes } from './search-attributes.js';
@@ -46,13 +49,6 @@ export interface GatewayOptions {
   readonly workflowTaskTimeoutMs?: number | undefined;
   readonly alertWindowMs: number;
 }
-
-const attributeKeys = {
-  tenantId: defineSearchAttributeKey(searchAttributes.tenantId, 'KEYWORD'),
-  endpointId: defineSearchAttributeKey(searchAttributes.endpointId, 'KEYWORD'),
-  eventType: defineSearchAttributeKey(searchAttributes.eventType, 'KEYWORD'),
-  eventId: defineSearchAttributeKey(searchAttributes.eventId, 'KEYWORD'),
-};
 
 /** The one place from which the rest of the code starts, signals and describes workflows. */
 export class TemporalGateway {
@@ -137,11 +133,35 @@ export class TemporalGateway {
     });
   }
 
+  /** Tells the endpoint's workflow that something changed, or starts it. */
+  async endpointChanged(endpointId: string): Promise<void> {
+    await this.withAttributes((attributes) =>
+      this.client.workflow.signalWithStart(workflowTypes.endpointHealth, {
+        workflowId: endpointHealthWorkflowId(endpointId),
+        taskQueue: taskQueues.control,
+        args: [{ endpointId }],
+        staticSummary: `health of ${endpointId}`,
+        signal: endpointHealthSignals.changed,
+        signalArgs: [],
+        ...(attributes ? { typedSearchAttributes: new TypedSearchAttributes(labelAttributes({ endpointId })) } : {}),
+      }),
+    );
+  }
+
+  /** Tells one Temporal store from another: a wiped one knows nothing of the workflows that we count on. */
+  async storeId(): Promise<string | null> {
+    const { namespaceInfo } = await this.client.workflowService.describeNamespace({
+      namespace: this.connection.namespace,
+    });
+    return namespaceInfo?.id ?? null;
+  }
+
   private deliverOptions(delivery: DeliveryStart, by: StartedBy, attributes: boolean) {
     return {
       workflowId: deliverWorkflowId(delivery.id),
       taskQueue: taskQueues.deliver,
       args: [{ deliveryId: delivery.id }],
+      priority: fairAmongEndpoints(delivery.endpointId),
       memo: { [startedByMemo]: by },
       staticSummary: delivery.url ? `${delivery.type} → ${hostOf(delivery.url)}` : delivery.type,
       ...(this.options.workflowTaskTimeoutMs === undefined
@@ -149,12 +169,9 @@ export class TemporalGateway {
         : { workflowTaskTimeout: this.options.workflowTaskTimeoutMs }),
       ...(attributes
         ? {
-            typedSearchAttributes: new TypedSearchAttributes([
-              { key: attributeKeys.tenantId, value: delivery.tenantId },
-              { key: attributeKeys.endpointId, value: delivery.endpointId },
-              { key: attributeKeys.eventType, value: delivery.type },
-              { key: attributeKeys.eventId, value: delivery.eventId },
-            ]),
+            typedSearchAttributes: new TypedSearchAttributes(
+              labelAttributes({ ...delivery, eventType: delivery.type }),
+            ),
           }
         : {}),
     };

@@ -1,3 +1,4 @@
+import type { EndpointHealthStore } from '../database/endpoint-health-store.js';
 import type { OverdueDelivery, SweepStore } from '../database/sweep-store.js';
 import type { WaitingDeliveries } from '../database/waiting-deliveries.js';
 import { isTerminal } from '../domain/closed-lists.js';
@@ -10,10 +11,15 @@ const concurrency = 16;
 /** Letters are announced by their activity at once; this late a signal must have been lost. */
 const letterGraceMs = 15_000;
 const housekeepingEveryMs = 60_000;
+const storeCheckEveryMs = 30_000;
+/** So many endpoints' workflows are told in one sweep, and again after this long should that not have helped. */
+const healthBatch = 100;
+const healthAgainMs = 60_000;
 
 export interface SweeperDependencies {
   readonly store: SweepStore;
   readonly waiting: WaitingDeliveries;
+  readonly health: EndpointHealthStore;
   readonly gateway: TemporalGateway;
   readonly housekeeping: () => Promise<void>;
   readonly log: Logger;
@@ -32,6 +38,7 @@ export class Sweeper {
   private loop: Promise<void> = Promise.resolve();
   private away = false;
   private lastHousekeeping = 0;
+  private lastStoreCheck = 0;
 
   constructor(private readonly deps: SweeperDependencies) {}
 
@@ -65,8 +72,8 @@ export class Sweeper {
     for (const endpointId of await store.endpointsToSettle()) {
       await waiting.closeAllOf(endpointId);
     }
-    await store.releaseHeld();
     const report = await this.sweepDeliveries(await store.overdue());
+    await this.tellEndpoints();
     for (const endpointId of await store.endpointsWithUnannouncedLetters(letterGraceMs))
       await gateway.letterAdded(endpointId);
     if (Date.now() - this.lastHousekeeping > housekeepingEveryMs) {
@@ -74,6 +81,26 @@ export class Sweeper {
       await this.deps.housekeeping();
     }
     return report;
+  }
+
+  /** Endpoints' workflows that missed a change or a deadline; all of them where Temporal has lost its store. */
+  private async tellEndpoints(): Promise<void> {
+    const { health, gateway, log } = this.deps;
+    if (Date.now() - this.lastStoreCheck > storeCheckEveryMs) {
+      const storeId = await gateway.storeId();
+      if (storeId !== null && (await health.noteStore(storeId)))
+        log.warn({}, "Temporal's store is another one than before: every endpoint's workflow is started anew");
+      this.lastStoreCheck = Date.now();
+    }
+    const told: string[] = [];
+    try {
+      for (const endpointId of await health.toTell(healthBatch)) {
+        await gateway.endpointChanged(endpointId);
+        told.push(endpointId);
+      }
+    } finally {
+      await health.told(told, healthAgainMs);
+    }
   }
 
   private async sweepDeliveries(overdue: readonly OverdueDelivery[]): Promise<SweepReport> {

@@ -131,12 +131,28 @@ class StubDelivery {
     const started = new Date().toISOString();
     const secret = this.api.fault === 'wrong_signature' ? 'whsec_other' : this.endpoint.secret;
     const { url, headers, body } = buildAttemptRequest({
-      delivery: { id: this.id, eventId: 'e', type: this.type, createdAt: started, apiVersion: null, data: this.data },
-      url: this.endpoint.url,
+      delivery: {
+        id: this.id,
+        eventId: 'e',
+        tenantId: 'default',
+        type: this.type,
+        createdAt: started,
+        apiVersion: null,
+        source: null,
+        subject: null,
+        data: this.data,
+      },
+      endpoint: {
+        url: this.endpoint.url,
+        envelope: 'default',
+        signature: 'default',
+        payload: 'full',
+        headers: {},
+        timeoutMs: 1_000,
+      },
       secrets: [secret],
       attemptNumber: number,
       nowMs: Date.now(),
-      timeoutMs: 1_000,
     });
     const response = await fetch(url, { method: 'POST', headers, body: new Uint8Array(body ?? []) });
     await response.text();

@@ -2,6 +2,7 @@ import { request as httpRequest } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startSampleReceiver, type SampleReceiver } from '../../examples/receivers/node/receiver.js';
 import { buildAttemptRequest } from '../../src/delivery/attempt-request.js';
+import { profiles, type ProfileName } from '../../src/domain/profiles.js';
 import { generateSecret } from '../../src/security/signing-secret.js';
 import { newId } from '../../src/security/new-id.js';
 
@@ -19,6 +20,7 @@ afterEach(async () => {
 });
 
 interface Sending {
+  profile?: ProfileName;
   id?: string;
   type?: string;
   data?: string;
@@ -31,13 +33,24 @@ interface Sending {
 /** Sends what Posthorn would send. */
 async function send(sending: Sending = {}) {
   const { id = newId('whd_'), type = 'invoice.paid', data = '{}', secrets = [secret], nowMs = Date.now() } = sending;
+  const { envelope, signature, timeoutMs } = profiles[sending.profile ?? 'default'];
   const request = buildAttemptRequest({
-    delivery: { id, eventId: newId('evt_'), type, createdAt: new Date().toISOString(), apiVersion: null, data },
-    url: receiver.url,
+    delivery: {
+      id,
+      // One event: the consumer of a CloudEvent sees only its id.
+      eventId: id.replace('whd_', 'evt_'),
+      tenantId: 'default',
+      type,
+      createdAt: new Date().toISOString(),
+      apiVersion: null,
+      source: null,
+      subject: null,
+      data,
+    },
+    endpoint: { url: receiver.url, envelope, signature, payload: 'full', headers: {}, timeoutMs },
     secrets,
     attemptNumber: sending.attemptNumber ?? 1,
     nowMs,
-    timeoutMs: 5_000,
   });
   const body = request.body ?? Buffer.alloc(0);
   const response = await fetch(request.url, {
@@ -61,6 +74,17 @@ describe('the sample receiver', () => {
     expect((await send()).status).toBe(200);
     expect(receiver.stats()).toMatchObject({ requests: 6, verified: 6, rejected: 0, side_effects: 2 });
     expect(receiver.stats().deliveries[id]).toEqual({ requests: 5, side_effects: 1 });
+  });
+
+  it('takes what an endpoint with the profile cloudevents gets', async () => {
+    const id = newId('whd_');
+    for (const attemptNumber of [1, 2]) {
+      expect((await send({ profile: 'cloudevents', id, attemptNumber })).status).toBe(200);
+    }
+    expect((await send({ profile: 'cloudevents', secrets: [generateSecret()] })).status).toBe(401);
+    expect(receiver.stats()).toMatchObject({ requests: 3, verified: 2, rejected: 1, side_effects: 1 });
+    const key = `urn:posthorn:tenant:default ${id.replace('whd_', 'evt_')}`;
+    expect(receiver.stats().deliveries).toEqual({ [key]: { requests: 2, side_effects: 1 } });
   });
 
   it('verifies the raw bytes: odd JSON passes, and any change of it does not', async () => {
@@ -116,7 +140,7 @@ describe('the sample receiver', () => {
 describe("the sample receiver's controls", () => {
   it('show what arrived', async () => {
     const id = newId('whd_');
-    await send({ id });
+    await send({ id, data: '{"invoice_id":"inv_42"}' });
     const response = await control('GET', '/stats');
     expect(await response.json()).toEqual({
       requests: 1,
@@ -124,6 +148,7 @@ describe("the sample receiver's controls", () => {
       rejected: 0,
       side_effects: 1,
       deliveries: { [id]: { requests: 1, side_effects: 1 } },
+      newest: { inv_42: { type: 'invoice.paid', at: expect.any(String) as string } },
     });
   });
 
@@ -153,6 +178,17 @@ describe("the sample receiver's controls", () => {
     await control('PUT', '/mode', '{"mode":"ok"}');
     expect((await send()).status).toBe(200);
     expect(receiver.stats()).toMatchObject({ requests: 2, verified: 1, side_effects: 1 });
+  });
+
+  it('make the handshake fail as well', async () => {
+    await control('PUT', '/mode', '{"mode":"down"}');
+    const headers = { 'WebHook-Request-Origin': 'hooks.example.com' };
+    const down = await fetch(receiver.url, { method: 'OPTIONS', headers });
+    expect(down.status).toBe(503);
+    expect(down.headers.get('webhook-allowed-origin')).toBeNull();
+    await control('PUT', '/mode', '{"mode":"ok"}');
+    const up = await fetch(receiver.url, { method: 'OPTIONS', headers });
+    expect(up.headers.get('webhook-allowed-origin')).toBe('hooks.example.com');
   });
 
   it('make it hang, and it still stops', async () => {

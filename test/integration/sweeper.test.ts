@@ -16,6 +16,8 @@ class StubGateway {
   readonly started: { readonly id: string; readonly by: string; readonly which: 'first' | 'again' }[] = [];
   readonly woken: string[] = [];
   readonly letters: string[] = [];
+  readonly changed: string[] = [];
+  store = 'the first store';
   describeAs: (id: string) => Promise<RunState> = async () => 'running';
   startAs: (id: string) => Promise<StartResult> = async () => 'started';
   wakes = true;
@@ -33,6 +35,14 @@ class StubGateway {
   async retryNow(id: string): Promise<boolean> {
     this.woken.push(id);
     return this.wakes;
+  }
+
+  async endpointChanged(endpointId: string): Promise<void> {
+    this.changed.push(endpointId);
+  }
+
+  async storeId(): Promise<string> {
+    return this.store;
   }
 
   async letterAdded(endpointId: string): Promise<void> {
@@ -63,6 +73,7 @@ function newSweeper(): Sweeper {
   return new Sweeper({
     store,
     waiting: attempts.waiting,
+    health: attempts.health,
     gateway: gateway as unknown as TemporalGateway,
     housekeeping: async () => undefined,
     log,
@@ -315,18 +326,6 @@ describe('a sweep', () => {
 });
 
 describe('what else a sweep repairs', () => {
-  it('held deliveries of an endpoint that is active again are due at once', async () => {
-    const delivery = await attempts.publish('https://hooks.example.com/in');
-    await attempts.sql(
-      `update deliveries set status = 'held', reason = 'endpoint_paused', sweep_after = null, next_attempt_at = null where id = $1`,
-      [delivery.id],
-    );
-    gateway.describeAs = async () => 'closed';
-    await sweeper.sweepOnce();
-    expect(gateway.started).toEqual([{ id: delivery.id, by: 'sweeper', which: 'again' }]);
-    expect(await attempts.row(delivery)).toMatchObject({ status: 'pending' });
-  });
-
   it.each([
     ['deleted', 'update endpoints set deleted_at = now() where id = $1', 'cancelled', 'endpoint_deleted'],
     ['disabled', `update endpoints set status = 'disabled' where id = $1`, 'failed', 'endpoint_disabled'],

@@ -153,7 +153,7 @@ export class DeliveryModel {
   /** Announcements of the dead-letter queue: what each found. */
   readonly announced: { readonly endpointId: string; readonly letters: number; readonly atMs: number }[] = [];
   readonly unannounced = new Map<string, number>();
-  settings: AttemptSettings = { retryWaitsMs: null, refusedWaitMs: 30 * 60_000, letterExpiryMs: 30 * 86_400_000 };
+  settings: AttemptSettings = { retryWaitsMs: null, refusedWaitMs: 30 * 60_000, letterExpiryMs: 30 * 86_400_000, maxInFlight: 64 };
 
   constructor(
     readonly nowMs: () => Promise<number>,
@@ -162,7 +162,10 @@ export class DeliveryModel {
     const runner = createActivities(this.dependencies());
     this.families = {
       deliver: { firstAttempt: (input) => this.mortal(input, () => runner.deliver.firstAttempt(input)) },
-      attempts: { attempt: (input) => this.mortal(input, () => runner.attempts.attempt(input)) },
+      attempts: {
+        ...runner.attempts,
+        attempt: (input) => this.mortal(input, () => runner.attempts.attempt(input)),
+      },
       control: {
         ...runner.control,
         recordAttempt: (input) => {
@@ -215,8 +218,13 @@ export class DeliveryModel {
     const modelled = {
       ...this.stores,
       sender: { send: (request: OutboundRequest) => this.send(request) },
-      announcer: { letterAdded: async () => undefined, deliveriesClosed: nothing, cancelRun: this.cancelRun },
-      secrets: { openSecret: () => 'a secret of the model' },
+      announcer: {
+        letterAdded: async () => undefined,
+        endpointChanged: async () => undefined,
+        deliveriesClosed: nothing,
+        cancelRun: this.cancelRun,
+      },
+      secrets: { open: () => 'a secret of the model' },
       log: { debug: nothing, info: nothing, warn: nothing, error: nothing },
       now: Date.now,
     };
@@ -353,15 +361,29 @@ function loaded(delivery: ModelDelivery, key: AttemptKey, nowMs: number): Loaded
     eventId: delivery.eventId,
     type: 'invoice.paid',
     ...row,
+    mustAsk: false,
+    slot: null,
     dueInMs: row.nextAttemptAtMs === null ? 0 : row.nextAttemptAtMs - nowMs,
     restsForMs: endpoint.notBeforeMs === null ? 0 : endpoint.notBeforeMs - nowMs,
-    event: { createdAt: new Date(0), apiVersion: null, data: '{"card":"a payload of the model"}' },
+    event: {
+      createdAt: new Date(0),
+      apiVersion: null,
+      source: null,
+      subject: null,
+      data: '{"card":"a payload of the model"}',
+    },
     endpoint: {
       url: 'https://hooks.example.com/in',
       status: endpoint.status,
       statusReason: null,
       deleted: endpoint.deleted,
-      timeoutMs: 10_000,
+      profile: 'default',
+      envelope: null,
+      signature: null,
+      payload: 'full',
+      timeoutMs: null,
+      maxInFlight: null,
+      sealedHeaders: null,
       retryWaitsMs: endpoint.retryWaitsMs,
       quick: endpoint.quick,
       succeededBefore: endpoint.succeededBefore,
@@ -436,6 +458,7 @@ function recorded(delivery: ModelDelivery, attempt: AttemptRecord, nowMs: number
     lastError,
     letter,
     endpointGone: attempt.gone,
+    healthChanged: false,
   };
 }
 

@@ -53,6 +53,8 @@ export function testEnv(options: {
     POSTHORN_BOOTSTRAP_API_KEY: testKey,
     POSTHORN_DELIVERY_ALLOW_HTTP: 'loopback',
     POSTHORN_DELIVERY_ALLOWED_CIDRS: '127.0.0.0/8,::1/128',
+    // Endpoints are active at once, but in the tests that are about verification.
+    POSTHORN_VERIFICATION_REQUIRED: 'off',
     POSTHORN_LOG_LEVEL: 'warn',
     ...options.extra,
   };
@@ -123,7 +125,7 @@ export async function startPosthorn(
   await ensureServiceKey(core, config.bootstrapApiKey);
   const worker = new WorkerProcess(core, inject('workflowBundle'));
   if (options.worker !== false) await worker.start();
-  if (options.sweeper !== false) core.sweeper.start();
+  if (options.sweeper !== false) core.startSweeping();
   const app = await createHttpApp(core);
   await app.listen({ host: '127.0.0.1', port: 0 });
   const { port } = app.getHttpServer().address() as AddressInfo;

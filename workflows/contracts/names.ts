@@ -3,6 +3,7 @@
 export const workflowTypes = {
   deliver: 'deliver',
   deadLetterQueue: 'deadLetterQueue',
+  endpointHealth: 'endpointHealth',
 } as const;
 
 export const taskQueues = {
@@ -16,6 +17,7 @@ export const taskQueues = {
 
 /** The delivery's id is its workflow's id. */
 export const deliverWorkflowId = (deliveryId: string): string => deliveryId;
+export const endpointHealthWorkflowId = (endpointId: string): string => `endpoint-health/${endpointId}`;
 export const deadLetterQueueWorkflowId = (endpointId: string): string => `dead-letter-queue/${endpointId}`;
 
 /** Keyword search attributes, ≤ 200 characters each: Postgres visibility columns are VARCHAR(255). */

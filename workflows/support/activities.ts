@@ -1,10 +1,15 @@
 import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
+import type {
+  EndpointCallActivities,
+  HealthActivities,
+} from '../../activities/contracts/endpoint-health-activities.js';
 import type { DeadLetterActivities } from '../../activities/contracts/dead-letter-activities.js';
 import type {
   AttemptActivities,
   FirstAttemptActivities,
   SettlementActivities,
 } from '../../activities/contracts/delivery-activities.js';
+import { fairAmongEndpoints } from '../contracts/fairness.js';
 import { taskQueues } from '../contracts/names.js';
 
 /** Longer than any attempt may take (30 s) with loading and recording. */
@@ -29,14 +34,33 @@ export function attemptActivity(endpointId: string, summary: string): AttemptAct
     retry: { maximumAttempts: 1 },
     // Eager dispatch would bypass the fairness of the task queue.
     allowEagerDispatch: false,
-    priority: { priorityKey: 3, fairnessKey: endpointId.slice(0, 64) },
+    priority: fairAmongEndpoints(endpointId),
     summary,
   });
 }
 
-/** Database work that has to succeed some day. */
-export const settlements = proxyActivities<SettlementActivities & DeadLetterActivities>({
+/** Calls to an endpoint that are no deliveries: they may hang as attempts do, so they stay away from the control queue. */
+export function endpointCall(endpointId: string, summary: string): EndpointCallActivities {
+  return proxyActivities<EndpointCallActivities>({
+    taskQueue: taskQueues.attempts,
+    // Two requests of 30 s each, at most.
+    startToCloseTimeout: '75s',
+    heartbeatTimeout: '10s',
+    retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '1m' },
+    allowEagerDispatch: false,
+    priority: fairAmongEndpoints(endpointId),
+    summary,
+  });
+}
+
+const control = {
   taskQueue: taskQueues.control,
   startToCloseTimeout: '30s',
   retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '15s' },
-});
+} as const;
+
+/** What is due for an endpoint, and what is written about it. */
+export const health = proxyActivities<HealthActivities>(control);
+
+/** Database work that has to succeed some day. */
+export const settlements = proxyActivities<SettlementActivities & DeadLetterActivities>(control);

@@ -5,11 +5,12 @@ const help = `A sample receiver for Posthorn's webhooks.
 
 Usage: WEBHOOK_SECRET=whsec_… node dist/examples/receivers/node/main.js
 
-  WEBHOOK_SECRET  the endpoint's secret, from the answer that created it (it can be set later: PUT /secrets)
+  WEBHOOK_SECRET  the endpoint's secret, from the answer that created it; several, separated by commas, while you rotate
+                  (it can be set later: PUT /secrets)
   PORT            where to listen, default 8410
   HOST            default 127.0.0.1
 
-Deliveries go to POST /hook. From this machine: GET /stats, PUT /secrets, PUT /mode. README.md beside the source says more.
+Deliveries go to POST /hook, handshakes to OPTIONS /hook. From this machine: GET /stats, PUT /secrets, PUT /mode. README.md beside the source says more.
 `;
 
 async function main(): Promise<number> {
@@ -22,16 +23,17 @@ async function main(): Promise<number> {
     process.stderr.write('PORT must be a number from 0 to 65535\n');
     return 2;
   }
-  const secret = process.env['WEBHOOK_SECRET'];
+  const secrets = (process.env['WEBHOOK_SECRET'] ?? '').split(/[\s,]+/).filter((secret) => secret !== '');
   const host = process.env['HOST'] ?? '127.0.0.1';
   const receiver = await startSampleReceiver({
     port,
     host,
-    ...(secret ? { secret } : {}),
     log: (line) => process.stdout.write(`${line}\n`),
   });
+  receiver.setSecrets(secrets);
   process.stdout.write(`Listening on ${receiver.url}\n`);
-  if (!secret) process.stdout.write('WEBHOOK_SECRET is not set: requests are rejected until PUT /secrets\n');
+  if (secrets.length === 0)
+    process.stdout.write('WEBHOOK_SECRET is not set: requests are rejected until PUT /secrets\n');
   await new Promise<void>((resolve) => {
     process.once('SIGINT', resolve);
     process.once('SIGTERM', resolve);

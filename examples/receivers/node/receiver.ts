@@ -2,14 +2,16 @@
  * A webhook receiver as it should be: it verifies the raw body before it parses it, answers at once, and has each delivery's
  * effect only once. Around that core there are a few controls, for this machine only, with which one can watch it and break it:
  *
- *     POST /hook      where deliveries go
- *     GET  /stats     what arrived
- *     PUT  /secrets   the secrets it accepts: {"secrets": ["whsec_…"]}, or plain text, one a line
- *     PUT  /mode      how it behaves: {"mode": "ok" | "down" | "error" | "gone" | "busy" | "hang"}
+ *     POST    /hook      where deliveries go
+ *     OPTIONS /hook      the handshake of CloudEvents: says who may send, and how much
+ *     GET     /stats     what arrived
+ *     PUT     /secrets   the secrets it accepts: {"secrets": ["whsec_…"]}, or plain text, one a line
+ *     PUT     /mode      how it behaves: {"mode": "ok" | "down" | "error" | "gone" | "busy" | "hang"}
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { SeenDeliveries } from './seen-deliveries.js';
+import { Inbox, type State } from './inbox.js';
+import { parseJson, parseMessage, propertyOf } from './message.js';
 import { verifySignature } from './verify-signature.js';
 
 export const receiverModes = ['ok', 'down', 'error', 'gone', 'busy', 'hang'] as const;
@@ -25,14 +27,16 @@ export interface SampleReceiverOptions {
 }
 
 export interface ReceiverStats {
-  /** All requests to /hook. */
+  /** All POSTs to /hook. */
   readonly requests: number;
   readonly verified: number;
   /** Not verified: 401. */
   readonly rejected: number;
   readonly side_effects: number;
-  /** The latest deliveries, by their id. */
+  /** The latest deliveries, by what they are deduplicated on. */
   readonly deliveries: Readonly<Record<string, { readonly requests: number; readonly side_effects: number }>>;
+  /** The newest state of each invoice, whatever the order in which its events came. */
+  readonly newest: Readonly<Record<string, State>>;
 }
 
 export interface SampleReceiver {
@@ -47,12 +51,14 @@ export interface SampleReceiver {
 
 const maxBodyBytes = 1024 * 1024;
 const maxListedDeliveries = 1_000;
+/** What this service can take, told in the handshake. */
+const allowedRequestsPerMinute = 6_000;
 
 export async function startSampleReceiver({ port, host, secret, log }: SampleReceiverOptions): Promise<SampleReceiver> {
   let secrets: readonly string[] = secret ? [secret] : [];
   let mode: ReceiverMode = 'ok';
-  const seen = new SeenDeliveries();
-  const counts = { requests: 0, verified: 0, rejected: 0, sideEffects: 0 };
+  const inbox = new Inbox();
+  const counts = { requests: 0, verified: 0, rejected: 0 };
 
   async function receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
     counts.requests++;
@@ -67,7 +73,7 @@ export async function startSampleReceiver({ port, host, secret, log }: SampleRec
     }
 
     // 1. Verify the bytes as they came. Nothing in them is to be trusted, or even parsed, before.
-    const verification = verifySignature({ body, header: headerOf(request, 'webhook-signature'), secrets });
+    const verification = verifySignature({ body, headers: request.headers, secrets });
     if (!verification.ok) {
       counts.rejected++;
       log(`rejected a request: ${verification.reason}`);
@@ -91,37 +97,36 @@ export async function startSampleReceiver({ port, host, secret, log }: SampleRec
       send(response, 200, 'ok');
       return;
     }
-    if (message.deliveryId === null) {
+    const { type, key, at, invoiceId } = message;
+    if (key === null) {
       send(response, 400, 'The body is not a delivery');
       return;
     }
 
-    // 3. Note the delivery, answer, and only then work: a slow answer counts as a failure and brings a retry.
-    // Your own service should have stored the event, in a queue or a table, before it answers.
-    const { isNew, entry } = seen.note(message.deliveryId);
+    // 3. Store it, then answer: after a 2xx it isn't sent again. What takes longer comes later, in a job of its own, since a slow
+    // answer counts as a failure and brings a retry.
+    const outcome = inbox.take({ key, type, at, invoiceId });
+    log(`${type} ${key}: ${outcome}`);
     send(response, 200, 'ok');
-    if (!isNew) {
-      log(`${message.type} ${message.deliveryId}: request ${entry.requests}, handled already`);
-      return;
-    }
-    setImmediate(() => {
-      entry.sideEffects++;
-      counts.sideEffects++;
-      log(`${message.type} ${message.deliveryId}: handled`);
-    });
   }
 
-  const stats = (): ReceiverStats => ({
-    requests: counts.requests,
-    verified: counts.verified,
-    rejected: counts.rejected,
-    side_effects: counts.sideEffects,
-    deliveries: Object.fromEntries(
-      seen
-        .latest(maxListedDeliveries)
-        .map(({ id, requests, sideEffects }) => [id, { requests, side_effects: sideEffects }]),
-    ),
-  });
+  /** CloudEvents' HTTP webhooks, section 4: a sender asks before it sends. The signature still decides who is believed. */
+  function answerHandshake(request: IncomingMessage, response: ServerResponse): void {
+    if (mode !== 'ok') {
+      misbehave(mode, response);
+      return;
+    }
+    response.setHeader('Allow', 'OPTIONS, POST');
+    const origin = request.headers['webhook-request-origin'];
+    if (typeof origin === 'string' && /^[A-Za-z0-9.:[\]-]{1,255}$/.test(origin)) {
+      log(`allowed ${origin} to send`);
+      response.setHeader('WebHook-Allowed-Origin', origin);
+      response.setHeader('WebHook-Allowed-Rate', String(allowedRequestsPerMinute));
+    }
+    response.writeHead(204).end();
+  }
+
+  const stats = (): ReceiverStats => ({ ...counts, ...inbox.stats(maxListedDeliveries) });
 
   async function control(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
     const call = `${request.method} ${path}`;
@@ -131,7 +136,7 @@ export async function startSampleReceiver({ port, host, secret, log }: SampleRec
     }
     const body = call === 'PUT /secrets' || call === 'PUT /mode' ? await readBody(request) : null;
     if (body === null) {
-      sendJson(response, 404, { error: 'There are POST /hook, GET /stats, PUT /secrets and PUT /mode' });
+      sendJson(response, 404, { error: 'There are POST and OPTIONS /hook, GET /stats, PUT /secrets and PUT /mode' });
       return;
     }
     const text = body.toString('utf8');
@@ -146,7 +151,7 @@ export async function startSampleReceiver({ port, host, secret, log }: SampleRec
       sendJson(response, 200, { secrets: secrets.length });
       return;
     }
-    const wanted = receiverModes.find((known) => known === propertyOf(parseJson(text), 'mode'));
+    const wanted = receiverModes.find((known) => known === propertyOf(parseJson(body), 'mode'));
     if (wanted === undefined) {
       sendJson(response, 400, { error: `Send {"mode": …} with one of ${receiverModes.join(', ')}` });
       return;
@@ -158,6 +163,10 @@ export async function startSampleReceiver({ port, host, secret, log }: SampleRec
 
   const server = createServer((request, response) => {
     const path = (request.url ?? '/').split('?', 1)[0] ?? '/';
+    if (request.method === 'OPTIONS' && path === '/hook') {
+      answerHandshake(request, response);
+      return;
+    }
     const isHook = request.method === 'POST' && path === '/hook';
     if (!isHook && !isLoopback(request.socket.remoteAddress)) {
       send(response, 404, 'Not found');
@@ -208,27 +217,8 @@ function misbehave(mode: Exclude<ReceiverMode, 'ok'>, response: ServerResponse):
   }
 }
 
-interface Message {
-  readonly type: string;
-  readonly deliveryId: string | null;
-  readonly challenge: string | null;
-}
-
-function parseMessage(body: Buffer): Message | null {
-  const parsed = parseJson(body.toString('utf8'));
-  const type = propertyOf(parsed, 'type');
-  if (typeof type !== 'string') return null;
-  const deliveryId = propertyOf(parsed, 'delivery_id');
-  const challenge = propertyOf(propertyOf(parsed, 'data'), 'challenge');
-  return {
-    type,
-    deliveryId: typeof deliveryId === 'string' && deliveryId !== '' ? deliveryId : null,
-    challenge: typeof challenge === 'string' ? challenge : null,
-  };
-}
-
 function readSecrets(text: string): readonly string[] | null {
-  const given = text.trim().startsWith('{') ? propertyOf(parseJson(text), 'secrets') : text.split('\n');
+  const given = text.trim().startsWith('{') ? propertyOf(parseJson(Buffer.from(text)), 'secrets') : text.split('\n');
   if (!Array.isArray(given) || !given.every((item): item is string => typeof item === 'string')) return null;
   return given.map((item) => item.trim()).filter((item) => item !== '');
 }
@@ -244,25 +234,8 @@ async function readBody(request: IncomingMessage): Promise<Buffer | null> {
   return size <= maxBodyBytes ? Buffer.concat(chunks) : null;
 }
 
-function headerOf(request: IncomingMessage, name: string): string | undefined {
-  const value = request.headers[name];
-  return Array.isArray(value) ? value.join(',') : value;
-}
-
 function isLoopback(address: string | undefined): boolean {
   return address !== undefined && (address === '::1' || /^(::ffff:)?127\./.test(address));
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
-}
-
-function propertyOf(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined;
 }
 
 function send(response: ServerResponse, status: number, text: string): void {

@@ -52,8 +52,23 @@ const answers: Readonly<Record<number, readonly [meaning: string, codes: readonl
   ],
   409: [
     'What is there already does not allow it',
-    ['idempotency_conflict', 'event_id_conflict', 'delivery_closed', 'endpoint_unavailable'],
+    [
+      'idempotency_conflict',
+      'event_id_conflict',
+      'delivery_closed',
+      'endpoint_unavailable',
+      'already_verified',
+      'too_many_secrets',
+      'secret_in_use',
+    ],
     new Problem(409, 'delivery_closed', 'The delivery is succeeded already: there is nothing to cancel'),
+  ],
+  412: [
+    'It was changed since it was read: read it again',
+    ['precondition_failed'],
+    new Problem(412, 'precondition_failed', 'The endpoint has the ETag "3" now: read it again, and repeat the change', {
+      field: 'If-Match',
+    }),
   ],
   413: [
     'Too large',
@@ -80,6 +95,11 @@ const answers: Readonly<Record<number, readonly [meaning: string, codes: readonl
     ],
     new Problem(422, 'missing_field', 'type is missing: send a dotted name such as invoice.paid', { field: 'type' }),
   ],
+  429: [
+    'Too many at once; repeat it after `Retry-After` seconds',
+    ['too_many_requests'],
+    new Problem(429, 'too_many_requests', 'An endpoint is called by hand at most once a second: wait a second'),
+  ],
   503: [
     'The database is away; nothing was stored. Repeat the request after `Retry-After` seconds, with the same Idempotency-Key',
     ['database_unavailable'],
@@ -93,6 +113,7 @@ const answers: Readonly<Record<number, readonly [meaning: string, codes: readonl
 
 const headersOf: Readonly<Record<number, object>> = {
   401: { 'WWW-Authenticate': { description: 'The scheme to use.', schema: { type: 'string' } } },
+  429: { 'Retry-After': { description: 'Seconds to wait.', schema: { type: 'integer' } } },
   503: { 'Retry-After': { description: 'Seconds to wait.', schema: { type: 'integer' } } },
 };
 

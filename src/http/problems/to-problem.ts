@@ -26,6 +26,11 @@ export function toProblem(error: unknown, request: Place | null = null): Problem
 export const noSuchPath = (): Problem =>
   new Problem(404, 'not_found', 'There is no such path; the paths are listed under /docs');
 
+export const unsupportedMediaType = (): Problem =>
+  new Problem(415, 'unsupported_media_type', 'Send JSON with the header Content-Type: application/json', {
+    field: 'Content-Type',
+  });
+
 /** Fastify's own errors, by their codes. */
 function fromFastify(error: unknown, request: Place | null): Problem | null {
   const { code, statusCode } = (typeof error === 'object' && error !== null ? error : {}) as {
@@ -38,9 +43,7 @@ function fromFastify(error: unknown, request: Place | null): Problem | null {
       return new Problem(413, 'too_large', tooLarge(request));
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
     case 'FST_ERR_CTP_INVALID_TYPE':
-      return new Problem(415, 'unsupported_media_type', 'Send JSON with the header Content-Type: application/json', {
-        field: 'Content-Type',
-      });
+      return unsupportedMediaType();
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
       return new Problem(400, 'invalid_request', 'The body is not as long as its Content-Length says', {
         field: 'Content-Length',

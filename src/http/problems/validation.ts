@@ -29,6 +29,9 @@ class ProblemValidationPipe extends StandardSchemaValidationPipe {
     if (result.issues) throw toProblem(result.issues, value);
     return result;
   }
+
+  /** Nest would remove fields such as `constructor` without a word; they are refused as unknown, like all others. */
+  protected override stripProtoKeys(): void {}
 }
 
 export const validation = new ProblemValidationPipe();

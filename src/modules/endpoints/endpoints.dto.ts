@@ -1,89 +1,84 @@
 import { z } from 'zod';
 import type { EndpointRow } from '../../database/endpoint-store.js';
 import { endpointStatuses } from '../../domain/closed-lists.js';
-import { isEventFilter, maxEventTypeLength } from '../../domain/event-type.js';
+import { effectiveSettings } from '../../domain/endpoint-settings.js';
 import { tenantIdPattern } from '../../domain/ids.js';
-import { maxTimeoutMs, minTimeoutMs, profiles, type ProfileName } from '../../domain/profiles.js';
+import { envelopeNames, payloadNames, profiles, signatureNames, verificationWays } from '../../domain/profiles.js';
+import { exampleSecret } from '../../domain/signing-secret.js';
 import { listOf, pageQuery } from '../../http/page.dto.js';
-import { freeText, timestamp } from '../../http/text.dto.js';
+import { timestamp } from '../../http/text.dto.js';
+import { importedSecret, optionalSettings, requiredSettings } from './endpoint-settings.dto.js';
 
-const profileNames = Object.keys(profiles) as [ProfileName, ...ProfileName[]];
-const minRetryWaitMs = 100;
-const maxRetryWaitMs = 24 * 60 * 60 * 1_000;
-const maxFilters = 100;
-const maxRetryWaits = 20;
-const maxDescriptionLength = 500;
-
-const urlRule = 'url must be the https URL to deliver to, such as https://hooks.example.com/posthorn';
-const filterRule =
-  'must be a dotted event type such as invoice.paid, a pattern with * for whole segments such as invoice.*, or * for all';
-const eventsRule = "events must be a list of event types, such as ['invoice.paid'], or ['*'] for all";
-const timeoutRule = `timeout_ms is a whole number of milliseconds from ${minTimeoutMs} to ${maxTimeoutMs}`;
-const waitsRule = `retry_waits_ms is a list of 1 – ${maxRetryWaits} whole numbers of milliseconds from ${minRetryWaitMs} to ${maxRetryWaitMs}`;
+const tenantRule = 'tenant_id is 1 – 64 of the characters A-Z a-z 0-9 . _ -, such as default';
 
 export const newEndpointDto = z
   .strictObject(
     {
-      url: z
-        .string({ error: urlRule })
-        // The URL parser would silently put another character in its place.
-        .refine((text) => !/\p{Cs}/u.test(text), { error: urlRule, params: { code: 'invalid_url' } })
-        .meta({
-          description:
-            'Where to POST. https and a public address, unless the configuration allows more; no user name, no fragment; at most 2,048 characters.',
-          example: 'https://hooks.example.com/posthorn',
-        }),
-      events: z
-        .array(z.string({ error: filterRule }).refine(isEventFilter, filterRule), { error: eventsRule })
-        .min(1, "events must name at least one event type, or '*' for all")
-        .max(maxFilters, `events may name at most ${maxFilters} event types and patterns`)
-        .meta({
-          description: `1 – ${maxFilters} filters of at most ${maxEventTypeLength} characters: exact names (\`invoice.paid\`), \`*\` for one segment (\`invoice.*\`), or \`*\` alone for all.`,
-          example: ['invoice.*'],
-        }),
-      description: freeText('description', maxDescriptionLength)
-        .nullish()
-        .meta({
-          description: `For people: at most ${maxDescriptionLength} characters.`,
-          example: 'Billing, production',
-        }),
-      profile: z
-        .enum(profileNames, { error: `profile is one of ${profileNames.join(', ')}` })
-        .default('default')
-        .describe('The preset that fixes envelope, signature, schedule and timeout together.'),
-      timeout_ms: z
-        .int({ error: timeoutRule })
-        .min(minTimeoutMs, timeoutRule)
-        .max(maxTimeoutMs, timeoutRule)
-        .optional()
-        .meta({
-          description: `Milliseconds for one attempt, from dialling to the last byte of the answer, ${minTimeoutMs} – ${maxTimeoutMs}. Default: the profile’s.`,
-          example: profiles.default.timeoutMs,
-        }),
-      retry_waits_ms: z
-        .array(z.int({ error: waitsRule }).min(minRetryWaitMs, waitsRule).max(maxRetryWaitMs, waitsRule), {
-          error: waitsRule,
-        })
-        .min(1, waitsRule)
-        .max(maxRetryWaits, waitsRule)
-        .nullish()
-        .meta({
-          description: `Milliseconds to wait after each failed attempt: 1 – ${maxRetryWaits} of ${minRetryWaitMs} – ${maxRetryWaitMs}, ±20 % when used. There is one attempt more than there are waits. Default: the profile’s.`,
-          example: profiles.default.retryWaitsMs,
-        }),
-      tenant_id: z
-        .string({ error: 'tenant_id is 1 – 64 of the characters A-Z a-z 0-9 . _ -' })
-        .regex(tenantIdPattern, 'tenant_id is 1 – 64 of the characters A-Z a-z 0-9 . _ -')
-        .optional()
-        .meta({
-          description: 'The tenant that owns the endpoint. A service key may name any, by default `default`.',
-          example: 'default',
-        }),
+      ...requiredSettings,
+      ...z.object(optionalSettings).partial().shape,
+      secret: importedSecret,
+      tenant_id: z.string({ error: tenantRule }).regex(tenantIdPattern, tenantRule).optional().meta({
+        description: 'The tenant that owns the endpoint. A service key may name any, by default `default`.',
+        example: 'default',
+      }),
     },
     { error: (issue) => (issue.code === 'invalid_type' ? 'Send a JSON object with url and events' : undefined) },
   )
-  .meta({ id: 'NewEndpoint', description: 'An endpoint to create.' });
+  .meta({ id: 'NewEndpoint', description: 'An endpoint to create. What is null or left out has its default.' });
 export type NewEndpointBody = z.infer<typeof newEndpointDto>;
+
+/** The same fields by the same rules: a change passes every check that a creation passes. */
+export const endpointPatchDto = z
+  .strictObject(z.object({ ...requiredSettings, ...optionalSettings }).partial().shape, {
+    error: (issue) =>
+      issue.code === 'invalid_type'
+        ? 'Send a JSON object with the settings to change, such as {"description": "Billing"}'
+        : undefined,
+  })
+  .meta({
+    id: 'EndpointPatch',
+    description:
+      'Settings to change (RFC 7396): what is left out stays, null brings the default back. `events`, `retry_waits_ms`, `metadata` and `headers` are replaced as a whole.',
+  });
+export type EndpointPatchBody = z.infer<typeof endpointPatchDto>;
+
+const verificationStatuses = ['pending', 'verified', 'not_required', 'expired'] as const;
+type VerificationStatus = (typeof verificationStatuses)[number];
+
+const verificationStateDto = z
+  .object({
+    status: z
+      .enum(verificationStatuses)
+      .describe(
+        '`pending`: asked until it passes. `verified`. `not_required`: active without it. `expired`: not passed in time; `…/verify` begins anew.',
+      ),
+    tries: z.int().describe('How often it was asked.'),
+    next_try_at: timestamp().nullable().describe('When it is asked next; null: not at all.'),
+    last_try_at: timestamp().nullable().describe('When it was asked last.'),
+    last_way: z.string().nullable().describe('By which way it was asked last: `challenge`, `handshake` or `ping`.'),
+    last_status_code: z.int().nullable().describe('The HTTP status of its last answer.'),
+    last_error: z.string().nullable().describe('Why the last try did not pass.'),
+    last_answer: z.string().nullable().describe('The beginning of its last answer.'),
+    verified_at: timestamp().nullable().describe('When it passed, or was let in without.'),
+    verified_way: z.string().nullable().describe('By which way it passed.'),
+  })
+  .meta({ id: 'VerificationState', description: 'How far its verification is.' });
+
+const effectiveDto = z
+  .object({
+    envelope: z.enum(envelopeNames).describe('The form of the body.'),
+    signature: z.enum(signatureNames).describe('The form of the signature.'),
+    timeout_ms: z.int().describe('Milliseconds for one attempt.'),
+    retry_waits_ms: z.array(z.int()).describe('Milliseconds to wait after each failed attempt.'),
+    max_in_flight: z.int().describe('Requests at the same time, in one worker process.'),
+    rate_limit_per_second: z
+      .number()
+      .nullable()
+      .describe(
+        'Requests a second: its own limit, or what it allowed in a handshake where that is less. Null: no limit.',
+      ),
+  })
+  .meta({ id: 'EffectiveSettings', description: 'What counts: as set, else by the profile and the configuration.' });
 
 export const endpointDto = z
   .object({
@@ -92,12 +87,39 @@ export const endpointDto = z
     url: z.string().meta({ description: 'Where events are posted.', example: 'https://hooks.example.com/posthorn' }),
     events: z.array(z.string()).meta({ description: 'The types it wants, as given.', example: ['invoice.*'] }),
     description: z.string().nullable().describe('As given, or null.'),
+    metadata: z.record(z.string(), z.string()).meta({ description: 'As given.', example: { team: 'billing' } }),
     profile: z.string().meta({ description: 'Its preset.', example: 'default' }),
-    timeout_ms: z.int().meta({ description: 'Milliseconds for one attempt.', example: profiles.default.timeoutMs }),
+    envelope: z.enum(envelopeNames).nullable().describe('The form of the body. Null: the profile’s.'),
+    signature: z.enum(signatureNames).nullable().describe('The form of the signature. Null: the profile’s.'),
+    timeout_ms: z.int().nullable().meta({
+      description: 'Milliseconds for one attempt. Null: the profile’s.',
+      example: profiles.default.timeoutMs,
+    }),
     retry_waits_ms: z
       .array(z.int())
       .nullable()
       .describe('Milliseconds to wait after each failed attempt. Null: the profile’s schedule.'),
+    verification: z.enum(verificationWays).nullable().describe('How it is verified. Null: by the profile’s ways.'),
+    payload: z.enum(payloadNames).describe('Whether the data go out, or only what names the event.'),
+    headers: z
+      .record(z.string(), z.string())
+      .nullable()
+      .meta({
+        description:
+          'Its own headers; a value that may be a credential is `***`. Null: they can’t be decrypted, since their key is gone from the key ring.',
+        example: { Authorization: '***' },
+      }),
+    rate_limit_per_second: z.int().nullable().describe('Requests a second at most. Null: no limit.'),
+    allowed_rate_per_minute: z
+      .int()
+      .nullable()
+      .describe('Requests a minute that the endpoint itself allowed in a handshake. Null: it named none.'),
+    max_in_flight: z.int().nullable().describe('Requests at the same time at most. Null: the configuration’s.'),
+    expires_at: timestamp().nullable().describe('When it expires. Null: never.'),
+    owner_email: z.string().nullable().describe('Who is told of trouble. Null: nobody.'),
+    ping_interval_ms: z.int().nullable().describe('Milliseconds between pings. Null: no pings.'),
+    effective: effectiveDto,
+    verification_state: verificationStateDto,
     status: z.enum(endpointStatuses).describe('Only an `active` endpoint gets new deliveries.'),
     status_reason: z
       .string()
@@ -113,7 +135,7 @@ export const createdEndpointDto = endpointDto
   .extend({
     secret: z.string().meta({
       description: 'Signs every request: `whsec_` and base64. Shown here and never again.',
-      example: 'whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=',
+      example: exampleSecret,
     }),
   })
   .meta({ id: 'CreatedEndpoint', description: 'The endpoint with its secret.' });
@@ -122,20 +144,89 @@ export const endpointListDto = listOf(endpointDto).meta({ id: 'EndpointList', de
 export const endpointQuery = z.strictObject(pageQuery);
 export type EndpointQuery = z.infer<typeof endpointQuery>;
 
-export function toEndpoint(row: EndpointRow): z.infer<typeof endpointDto> {
+/** What an endpoint's answer needs beside its row. */
+export interface EndpointView {
+  /** Masked; null where they can't be decrypted. */
+  readonly headers: Readonly<Record<string, string>> | null;
+  /** The configuration's schedule, for trials. */
+  readonly retryWaitsMs: readonly number[] | null;
+  readonly maxInFlight: number;
+}
+
+export function toEndpoint(row: EndpointRow, view: EndpointView): z.infer<typeof endpointDto> {
   return {
     id: row.id,
     tenant_id: row.tenant_id,
     url: row.url,
     events: row.events,
     description: row.description,
+    metadata: JSON.parse(row.metadata) as Record<string, string>,
     profile: row.profile,
+    envelope: row.envelope,
+    signature: row.signature,
     timeout_ms: row.timeout_ms,
     retry_waits_ms: row.retry_waits_ms,
+    verification: row.verification,
+    payload: row.payload,
+    headers: view.headers,
+    rate_limit_per_second: row.rate_limit_per_second,
+    allowed_rate_per_minute: row.allowed_rate_per_minute,
+    max_in_flight: row.max_in_flight,
+    expires_at: row.expires_at?.toISOString() ?? null,
+    owner_email: row.owner_email,
+    ping_interval_ms: row.ping_interval_ms,
+    effective: toEffective(row, view),
+    verification_state: toVerificationState(row),
     status: row.status,
     status_reason: row.status_reason,
     status_changed_at: row.status_changed_at.toISOString(),
     created_at: row.created_at.toISOString(),
     updated_at: row.updated_at.toISOString(),
   };
+}
+
+function toEffective(row: EndpointRow, view: EndpointView): z.infer<typeof effectiveDto> {
+  const set = {
+    profile: row.profile,
+    envelope: row.envelope,
+    signature: row.signature,
+    timeoutMs: row.timeout_ms,
+    retryWaitsMs: row.retry_waits_ms,
+  };
+  const { envelope, signature, timeoutMs, retryWaitsMs } = effectiveSettings(set, view.retryWaitsMs);
+  return {
+    envelope,
+    signature,
+    timeout_ms: timeoutMs,
+    retry_waits_ms: [...retryWaitsMs],
+    max_in_flight: row.max_in_flight ?? view.maxInFlight,
+    rate_limit_per_second: effectiveRate(row),
+  };
+}
+
+function effectiveRate({ rate_limit_per_second: own, allowed_rate_per_minute: allowed }: EndpointRow): number | null {
+  if (allowed === null) return own;
+  const allowedPerSecond = Math.round((allowed / 60) * 1_000) / 1_000;
+  return own === null ? allowedPerSecond : Math.min(own, allowedPerSecond);
+}
+
+function toVerificationState(row: EndpointRow): z.infer<typeof verificationStateDto> {
+  return {
+    status: verificationStatus(row),
+    tries: row.tries ?? 0,
+    next_try_at: row.next_try_at?.toISOString() ?? null,
+    last_try_at: row.last_try_at?.toISOString() ?? null,
+    last_way: row.last_way,
+    last_status_code: row.last_status_code,
+    last_error: row.last_error,
+    last_answer: row.last_answer,
+    verified_at: row.verified_at?.toISOString() ?? null,
+    verified_way: row.verified_way,
+  };
+}
+
+function verificationStatus(row: EndpointRow): VerificationStatus {
+  if (row.verified_way !== null) return 'verified';
+  if (row.verified_at !== null) return 'not_required';
+  return row.status_reason === 'verification_expired' ? 'expired' : 'pending';
 }

@@ -1,18 +1,22 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { EndpointStore } from '../../database/endpoint-store.js';
+import type { Config } from '../../config/config.js';
+import { type EndpointRow, EndpointStore, type StoredSettings } from '../../database/endpoint-store.js';
 import { WaitingDeliveries } from '../../database/waiting-deliveries.js';
 import { type AddressPolicy, judgeUrl } from '../../delivery/address-policy.js';
+import { headersContext } from '../../delivery/open-endpoint.js';
+import { type CustomHeaders, maskHeaders } from '../../domain/custom-headers.js';
 import { idPrefixes } from '../../domain/ids.js';
-import { profiles } from '../../domain/profiles.js';
 import { newId } from '../../security/new-id.js';
-import { SecretBox } from '../../security/secret-box.js';
+import { SecretBox, SecretBoxError } from '../../security/secret-box.js';
 import { generateSecret } from '../../security/signing-secret.js';
 import { TemporalAnnouncer } from '../../temporal/announcer.js';
 import { type Access, tenantOf } from '../../http/access/access.js';
 import { toPageRequest } from '../../http/page.dto.js';
-import { addressPolicyToken } from '../../http/tokens.js';
+import { addressPolicyToken, configToken } from '../../http/tokens.js';
 import { Problem, notFound } from '../../http/problems/problem.js';
-import { type EndpointQuery, type NewEndpointBody, toEndpoint } from './endpoints.dto.js';
+import { unmaskHeaders } from './endpoint-headers.js';
+import { type EndpointPatchBody, type EndpointQuery, type NewEndpointBody, toEndpoint } from './endpoints.dto.js';
+import { allowsChange, toETag } from './if-match.js';
 
 @Injectable()
 export class EndpointsService {
@@ -22,41 +26,140 @@ export class EndpointsService {
     private readonly announcer: TemporalAnnouncer,
     @Inject(addressPolicyToken) private readonly addresses: AddressPolicy,
     private readonly secrets: SecretBox,
+    @Inject(configToken) private readonly config: Config,
   ) {}
 
-  async create(access: Access, body: NewEndpointBody) {
-    const judged = judgeUrl(body.url, this.addresses);
-    if (!judged.ok) throw new Problem(422, 'invalid_url', judged.message, { field: 'url' });
-    const secret = generateSecret();
+  async create(access: Access, { url, events, secret = generateSecret(), tenant_id, ...body }: NewEndpointBody) {
     const id = newId(idPrefixes.endpoint);
     const row = await this.endpoints.create({
+      ...this.toSettings({ id, headers: {} }, body),
       id,
-      tenantId: tenantOf(access, body.tenant_id),
-      url: judged.url.href,
-      events: [...new Set(body.events)],
-      description: body.description ?? null,
-      profile: body.profile,
-      timeoutMs: body.timeout_ms ?? profiles[body.profile].timeoutMs,
-      retryWaitsMs: body.retry_waits_ms ?? null,
+      tenantId: tenantOf(access, tenant_id),
+      url: this.accepted(url),
+      events: unique(events),
+      profile: body.profile ?? 'default',
       sealedSecret: this.secrets.seal(secret, id),
+      verificationRequired: this.config.verification.required,
     });
-    return { ...toEndpoint(row), secret };
+    void this.announcer.endpointChanged(id);
+    const { endpoint, etag } = this.answer(row);
+    return { endpoint: { ...endpoint, secret }, etag };
   }
 
   async list(tenantId: string, query: EndpointQuery) {
     const page = await this.endpoints.list(tenantId, toPageRequest(query));
-    return { data: page.rows.map(toEndpoint), next_cursor: page.nextCursor, prev_cursor: page.prevCursor };
+    return {
+      data: page.rows.map((row) => this.answer(row).endpoint),
+      next_cursor: page.nextCursor,
+      prev_cursor: page.prevCursor,
+    };
   }
 
   async get(tenantId: string, id: string) {
     const row = await this.endpoints.get(tenantId, id);
     if (!row) throw notFound('endpoint', id);
-    return toEndpoint(row);
+    return this.answer(row);
+  }
+
+  async change(tenantId: string, id: string, { url, events, ...body }: EndpointPatchBody, ifMatch: string | undefined) {
+    const { required } = this.config.verification;
+    const wanted = {
+      ...(url === undefined ? {} : { url: this.accepted(url) }),
+      ...(events === undefined ? {} : { events: unique(events) }),
+    };
+    const changed = await this.endpoints.change(tenantId, id, required, (row) => {
+      const etag = toETag(row.version);
+      if (!allowsChange(ifMatch, etag)) {
+        const detail = `The endpoint has the ETag ${etag} now: read it again, and repeat the change`;
+        throw new Problem(412, 'precondition_failed', detail, { field: 'If-Match' });
+      }
+      return { ...wanted, ...this.toSettings({ id, headers: this.openHeaders(row) ?? {} }, body) };
+    });
+    if (!changed) throw notFound('endpoint', id);
+    // Committed first: nothing starts that these would miss.
+    if (changed.urlChanged && changed.row.status !== 'active') await this.closeWaiting(id);
+    if (changed.healthChanged) void this.announcer.endpointChanged(id);
+    return this.answer(changed.row);
+  }
+
+  async verify(tenantId: string, id: string) {
+    const row = await this.endpoints.verifyAgain(tenantId, id);
+    if (row === null) throw notFound('endpoint', id);
+    if (row === 'already_verified') {
+      throw new Problem(409, 'already_verified', 'The endpoint is verified already: there is nothing to verify');
+    }
+    void this.announcer.endpointChanged(id);
+    return this.answer(row);
   }
 
   /** Deleted first, then what waits is cancelled: nothing starts once the first statement is committed. */
   async delete(tenantId: string, id: string): Promise<void> {
     if (!(await this.endpoints.delete(tenantId, id))) throw notFound('endpoint', id);
+    await this.closeWaiting(id);
+    void this.announcer.endpointChanged(id);
+  }
+
+  private async closeWaiting(id: string): Promise<void> {
     await this.waiting.closeAllOf(id, (closed) => this.announcer.deliveriesClosed(closed));
   }
+
+  private accepted(url: string): string {
+    const judged = judgeUrl(url, this.addresses);
+    if (!judged.ok) throw new Problem(422, 'invalid_url', judged.message, { field: 'url' });
+    return judged.url.href;
+  }
+
+  /** The optional settings as they are stored; those that a body leaves out stay out. */
+  private toSettings(
+    { id, headers: stored }: { id: string; headers: CustomHeaders },
+    body: Omit<EndpointPatchBody, 'url' | 'events'>,
+  ): Partial<StoredSettings> {
+    const headers = body.headers === undefined ? undefined : unmaskHeaders(body.headers ?? {}, stored);
+    const given: { readonly [Name in keyof StoredSettings]?: StoredSettings[Name] | undefined } = {
+      description: body.description,
+      metadata: body.metadata === undefined ? undefined : JSON.stringify(body.metadata ?? {}),
+      profile: body.profile === null ? 'default' : body.profile,
+      envelope: body.envelope,
+      signature: body.signature,
+      timeoutMs: body.timeout_ms,
+      retryWaitsMs: body.retry_waits_ms,
+      verification: body.verification,
+      payload: body.payload === null ? 'full' : body.payload,
+      sealedHeaders: headers && this.sealHeaders(id, headers, stored),
+      rateLimitPerSecond: body.rate_limit_per_second,
+      maxInFlight: body.max_in_flight,
+      expiresAt: typeof body.expires_at === 'string' ? new Date(body.expires_at) : body.expires_at,
+      ownerEmail: body.owner_email,
+      pingIntervalMs: body.ping_interval_ms,
+    };
+    return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  }
+
+  /** Undefined where nothing changes: sealing the same text again would look like a change. */
+  private sealHeaders(id: string, headers: CustomHeaders, stored: CustomHeaders): string | null | undefined {
+    if (JSON.stringify(headers) === JSON.stringify(stored)) return undefined;
+    return Object.keys(headers).length === 0 ? null : this.secrets.seal(JSON.stringify(headers), headersContext(id));
+  }
+
+  /** Null when they can't be decrypted: one endpoint must not break a list. */
+  private openHeaders({ id, sealed_headers }: EndpointRow): CustomHeaders | null {
+    if (sealed_headers === null) return {};
+    try {
+      return JSON.parse(this.secrets.open(sealed_headers, headersContext(id))) as CustomHeaders;
+    } catch (error) {
+      if (error instanceof SecretBoxError) return null;
+      throw error;
+    }
+  }
+
+  private answer(row: EndpointRow) {
+    const headers = this.openHeaders(row);
+    const { retryWaitsMs, maxInFlight } = this.config.delivery;
+    const view = { headers: headers && maskHeaders(headers), retryWaitsMs, maxInFlight };
+    return { endpoint: toEndpoint(row, view), etag: toETag(row.version) };
+  }
+}
+
+function unique(events: readonly string[]): string[] {
+  return [...new Set(events)];
 }

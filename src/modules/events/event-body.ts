@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { isCloudEventsText, isUriReference } from '../../domain/envelope.js';
 import { isEventType, maxEventTypeLength } from '../../domain/event-type.js';
 import { eventIdPattern, tenantIdPattern } from '../../domain/ids.js';
 import { toUtcMilliseconds } from './event-time.js';
@@ -188,8 +189,6 @@ interface StringField {
 }
 
 const matching = (accepts: (text: string) => boolean) => (text: string) => (accepts(text) ? text : null);
-// The characters of RFC 3986, and percent-encoding for all others: the CloudEvents profile sends it as a URI reference.
-const uriReference = /^(?:[A-Za-z0-9\-._~:/?#[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})+$/;
 // Cc holds NUL, which the database refuses; Cs matches only lone surrogates, which have no UTF-8 form.
 const printable = (maxLength: number) => {
   const pattern = new RegExp(`^[^\\p{Cc}\\p{Cs}]{1,${maxLength}}$`, 'u');
@@ -214,13 +213,13 @@ const stringFields: readonly StringField[] = [
   },
   {
     name: 'source',
-    read: matching((text) => text.length <= maxSourceLength && uriReference.test(text)),
+    read: matching((text) => text.length <= maxSourceLength && isUriReference(text)),
     rule: `a URI reference of 1 – ${maxSourceLength} characters, such as https://example.com/billing or /billing`,
   },
   {
     name: 'subject',
-    read: printable(maxSubjectLength),
-    rule: `a string of 1 – ${maxSubjectLength} characters without control characters or lone surrogates`,
+    read: matching((text) => text.length <= maxSubjectLength && isCloudEventsText(text)),
+    rule: `a string of 1 – ${maxSubjectLength} characters without control characters, lone surrogates or noncharacters`,
   },
   {
     name: 'api_version',

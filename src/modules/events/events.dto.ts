@@ -79,7 +79,9 @@ export const eventDeliveryDto = z
     endpoint_id: z.string().meta({ description: 'Where it goes, `we_…`.', example: 'we_01KC0000000000000000000001' }),
     status: z
       .enum(deliveryStatuses)
-      .describe('`pending`: as it was accepted. What became of it since is told by the delivery itself.'),
+      .describe(
+        'As it was accepted: `pending`; `held` where the endpoint is paused or not verified yet; `cancelled` where such events are dropped. What became of it since is told by the delivery itself.',
+      ),
   })
   .meta({ id: 'EventDelivery', description: 'One delivery of an event, as it was accepted.' });
 
@@ -109,6 +111,11 @@ export const dryRunDto = z
           .object({
             endpoint_id: z.string().meta({ description: '`we_…`', example: 'we_01KC0000000000000000000001' }),
             url: z.string().meta({ description: 'Where it would go.', example: 'https://hooks.example.com/posthorn' }),
+            status: z
+              .enum(['pending', 'held', 'cancelled'])
+              .describe(
+                '`pending`: it would go at once. `held`: when the endpoint is resumed or verified. `cancelled`: the endpoint is not verified, and the configuration says that such events are dropped.',
+              ),
           })
           .meta({ id: 'DryRunEndpoint', description: 'An endpoint that would get the event.' }),
       )

@@ -42,7 +42,7 @@ export class EventsService {
     const { type } = read.event;
     if (query.dry_run) {
       const matches = await this.events.matches(tenantId, type);
-      const endpoints = matches.map(({ endpointId, url }) => ({ endpoint_id: endpointId, url }));
+      const endpoints = matches.map(({ endpointId, url, status }) => ({ endpoint_id: endpointId, url, status }));
       return {
         statusCode: 200,
         answer: JSON.stringify({ dry_run: true, type, tenant_id: tenantId, endpoints }),
@@ -112,7 +112,8 @@ export class EventsService {
   private dispatch(results: readonly PublishResult[]): void {
     for (const result of results) {
       if (result.kind !== 'accepted') continue;
-      for (const delivery of result.deliveries) this.dispatcher.submit({ kind: 'start', delivery });
+      for (const delivery of result.deliveries)
+        if (delivery.status === 'pending') this.dispatcher.submit({ kind: 'start', delivery, which: 'first' });
     }
   }
 }
@@ -164,7 +165,7 @@ function eventAnswer(result: PublishResult): object {
     api_version: event.apiVersion,
     tenant_id: event.tenantId,
     // As the first answer said: what became of them is told by the deliveries themselves.
-    deliveries: deliveries.map(({ id, endpointId }) => ({ id, endpoint_id: endpointId, status: 'pending' })),
+    deliveries: deliveries.map(({ id, endpointId, status }) => ({ id, endpoint_id: endpointId, status })),
   };
 }
 

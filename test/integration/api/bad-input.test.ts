@@ -468,10 +468,10 @@ const cases: Record<string, Case> = {
   'an unknown endpoint field': {
     method: 'POST',
     path: subscriptions,
-    body: endpoint({ secret: 'x' }),
+    body: endpoint({ secrets: ['x'] }),
     status: 422,
     code: 'unknown_field',
-    field: 'secret',
+    field: 'secrets',
   },
   'an unknown profile': {
     method: 'POST',

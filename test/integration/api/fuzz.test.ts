@@ -66,6 +66,7 @@ const path = fc.oneof(
       fc.constantFrom('/v1/webhooks/subscriptions/', '/v1/webhook-deliveries/', '/v1/', '/docs/', '/'),
       fc.oneof(encoded, fc.constantFrom(':endpoint', ':delivery')),
       fc.constantFrom('', '', '/', '/attempts', '/redeliver', '/cancel', '/%00'),
+      fc.constantFrom('', '', '', '/secrets', '/verify', '/test', '/consent/x', '/secrets/sec_1'),
     )
     .map((parts) => parts.join('')),
 );
@@ -88,6 +89,15 @@ const endpointFields = fc.constantFrom(
   'profile',
   'timeout_ms',
   'retry_waits_ms',
+  'metadata',
+  'envelope',
+  'payload',
+  'headers',
+  'max_in_flight',
+  'expires_at',
+  'owner_email',
+  'secret',
+  'overlap_ms',
   'reason',
 );
 const plausible = fc.constantFrom(
@@ -120,6 +130,7 @@ const headerText = fc.oneof(
   fc.constantFrom(
     'application/json',
     'application/json; charset=utf-16',
+    'application/merge-patch+json',
     'text/plain',
     '',
     ';',
@@ -137,6 +148,7 @@ const headers = fc.dictionary(
     'content-encoding',
     'x-request-id',
     'if-none-match',
+    'if-match',
     'range',
   ),
   headerText,

@@ -12,6 +12,12 @@ it('logs tell what happened, and hold no secret, key, payload or header', async 
   const payload = 'payload-that-nobody-may-read';
   const idempotencyKey = 'idempotency-key-that-stays-out';
   const { id, secret } = await api.createEndpoint('http://127.0.0.1:9/hook?token=url-token-stays-out', ['*']);
+  const header = 'header-value-that-stays-out';
+  const path = `/v1/webhooks/subscriptions/${id}`;
+  await api.call('PATCH', path, { headers: { Authorization: `Bearer ${header}` } });
+  await api.call('PATCH', path, { headers: { 'X-A': header, Host: header } });
+  const rotated = (await api.post(`${path}/secrets`)).body.secret as string;
+  await api.post(`${path}/test`, { type: 'logged.event', data: payload });
   const event = { type: 'logged.event', data: { payload }, id: 'logged' };
   await api.post('/v1/events', event, { 'idempotency-key': idempotencyKey });
   await api.post('/v1/events/batch', { events: [event, { ...event, id: 'logged-2' }] });
@@ -34,10 +40,12 @@ it('logs tell what happened, and hold no secret, key, payload or header', async 
       url: 'http://127.0.0.1:9/?token=url-token-stays-out',
       events: ['*'],
       description: payload,
+      headers: { 'X-A': header },
     }),
+    await api.post(`${path}/secrets`, { secret: `whsec_${Buffer.alloc(32, 7).toString('base64')}` }),
     await api.post(`/v1/events?${payload}=1`, event),
   ];
-  expect(failed.map(({ status }) => status)).toEqual([500, 500, 422]);
+  expect(failed.map(({ status }) => status)).toEqual([500, 500, 500, 422]);
   const [row] = await posthorn.sql<{ renamed: string }>('select renamed from endpoint_secrets where endpoint_id = $1', [
     id,
   ]);
@@ -48,7 +56,7 @@ it('logs tell what happened, and hold no secret, key, payload or header', async 
     .split('\n')
     .map((line) => JSON.parse(line) as { msg: string; request_id?: string; path?: string; err?: { type: string } });
   const failures = lines.filter(({ msg }) => msg === 'request failed');
-  expect(failures).toHaveLength(2);
+  expect(failures).toHaveLength(3);
   expect(failures[0]).toMatchObject({
     path: '/v1/events',
     method: 'POST',
@@ -60,6 +68,9 @@ it('logs tell what happened, and hold no secret, key, payload or header', async 
   const forbidden = {
     payload,
     idempotencyKey,
+    header,
+    rotated: rotated.replace('whsec_', ''),
+    imported: Buffer.alloc(32, 7).toString('base64'),
     secret,
     bare,
     testKey,

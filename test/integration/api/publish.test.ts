@@ -138,16 +138,22 @@ describe('fan-out', () => {
     expect(deliveries.filter((delivery) => delivery.endpoint_id === id)).toHaveLength(1);
   });
 
-  it('leaves out endpoints that are deleted or not active', async () => {
+  it('leaves out endpoints that are deleted, disabled or expired, and holds what waits for the others', async () => {
     const made = [];
-    for (let i = 0; i < 5; i++) made.push(await posthorn.api.createEndpoint(url, ['left.out']));
+    for (let i = 0; i < 6; i++) made.push(await posthorn.api.createEndpoint(url, ['left.out']));
     const [active, deleted, ...others] = made.map(({ id }) => id);
     await posthorn.api.delete(`/v1/webhooks/subscriptions/${deleted}`);
-    const states = ['paused', 'disabled', 'pending_verification'];
+    const states = ['paused', 'pending_verification', 'disabled', 'expired'];
     for (const [i, status] of states.entries())
       await posthorn.sql('update endpoints set status = $2 where id = $1', [others[i], status]);
     const { deliveries } = await posthorn.api.publish('left.out');
-    expect(deliveries.map((delivery) => delivery.endpoint_id)).toEqual([active]);
+    expect(new Map(deliveries.map(({ endpoint_id, status }) => [endpoint_id, status]))).toEqual(
+      new Map([
+        [active, 'pending'],
+        [others[0], 'held'],
+        [others[1], 'held'],
+      ]),
+    );
   });
 
   it('means the same in the database as in the domain', async () => {

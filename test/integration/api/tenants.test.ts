@@ -5,7 +5,7 @@ import type { ApiClient } from '../../support/posthorn.js';
 let posthorn: RunningApi;
 let a: ApiClient;
 let b: ApiClient;
-let ofB: { endpoint: string; delivery: string; event: string };
+let ofB: { endpoint: string; delivery: string; event: string; secret: string };
 
 const url = 'http://127.0.0.1:9/hook';
 const subscriptions = '/v1/webhooks/subscriptions';
@@ -17,13 +17,25 @@ beforeAll(async () => {
   await a.createEndpoint(url, ['*']);
   const { id: endpoint } = await b.createEndpoint(url, ['*']);
   const event = await b.publish('of.b');
-  ofB = { endpoint, event: event.id, delivery: event.deliveries[0]!.id };
+  await b.post(`${subscriptions}/${endpoint}/secrets`);
+  // The old one, which might be ended.
+  const secret = (await b.get(`${subscriptions}/${endpoint}/secrets`)).body.data[1].id;
+  ofB = { endpoint, event: event.id, delivery: event.deliveries[0]!.id, secret };
 });
 afterAll(() => posthorn.stop());
 
 describe('a tenant’s key', () => {
-  const routes: [method: string, path: (ids: typeof ofB) => string][] = [
+  const routes: [method: string, path: (ids: typeof ofB) => string, body?: unknown][] = [
     ['GET', ({ endpoint }) => `${subscriptions}/${endpoint}`],
+    ['PATCH', ({ endpoint }) => `${subscriptions}/${endpoint}`, { description: 'taken' }],
+    ['PATCH', ({ endpoint }) => `${subscriptions}/${endpoint}`, { url: 'http://127.0.0.1:9/taken' }],
+    ['PATCH', ({ endpoint }) => `${subscriptions}/${endpoint}`, {}],
+    ['GET', ({ endpoint }) => `${subscriptions}/${endpoint}/secrets`],
+    ['POST', ({ endpoint }) => `${subscriptions}/${endpoint}/secrets`],
+    ['DELETE', ({ endpoint, secret }) => `${subscriptions}/${endpoint}/secrets/${secret}`],
+    ['POST', ({ endpoint }) => `${subscriptions}/${endpoint}/verify`],
+    ['POST', ({ endpoint }) => `${subscriptions}/${endpoint}/ping`],
+    ['POST', ({ endpoint }) => `${subscriptions}/${endpoint}/test`],
     ['DELETE', ({ endpoint }) => `${subscriptions}/${endpoint}`],
     ['GET', ({ delivery }) => `${deliveries}/${delivery}`],
     ['GET', ({ delivery }) => `${deliveries}/${delivery}?wait=10s`],
@@ -32,19 +44,28 @@ describe('a tenant’s key', () => {
     ['POST', ({ delivery }) => `${deliveries}/${delivery}/cancel`],
   ];
 
-  it.each(routes)('finds nothing of another tenant: %s', async (method, path) => {
-    const foreign = await a.call(method, path(ofB));
+  it.each(routes)('finds nothing of another tenant: %s', async (method, path, body) => {
+    const before = (await b.get(`${subscriptions}/${ofB.endpoint}`)).body;
+    const foreign = await a.call(method, path(ofB), body);
     expect(foreign).toMatchObject({ status: 404, body: { code: 'not_found' } });
     // As if there were no such thing at all.
     const nobodys = {
       endpoint: 'we_01KC0000000000000000000000',
       delivery: 'whd_01KC0000000000000000000000',
       event: '',
+      secret: 'sec_01KC0000000000000000000000',
     };
-    const nothing = await a.call(method, path(nobodys));
+    const nothing = await a.call(method, path(nobodys), body);
     expect(foreign.body.detail.replace(/'.*'/, '')).toBe(nothing.body.detail.replace(/'.*'/, ''));
     expect((await b.get(`${deliveries}/${ofB.delivery}`)).body).toMatchObject({ status: 'pending', round: 1 });
-    expect((await b.get(`${subscriptions}/${ofB.endpoint}`)).status).toBe(200);
+    expect((await b.get(`${subscriptions}/${ofB.endpoint}`)).body).toEqual(before);
+    expect((await b.get(`${subscriptions}/${ofB.endpoint}/secrets`)).body.data).toHaveLength(2);
+  });
+
+  it('ends no secret of another tenant by way of its own endpoint', async () => {
+    const { id } = (await a.get(subscriptions)).body.data[0];
+    expect((await a.delete(`${subscriptions}/${id}/secrets/${ofB.secret}`)).status).toBe(404);
+    expect((await b.get(`${subscriptions}/${ofB.endpoint}/secrets`)).body.data).toHaveLength(2);
   });
 
   it('lists only its own', async () => {
@@ -73,6 +94,13 @@ describe('a tenant’s key', () => {
     ['POST', `${deliveries}/whd_1/redeliver?tenant_id=b`, undefined],
     ['POST', `${deliveries}/whd_1/cancel?tenant_id=b`, undefined],
     ['DELETE', `${subscriptions}/we_1?tenant_id=b`, undefined],
+    ['PATCH', `${subscriptions}/we_1?tenant_id=b`, { description: 'taken' }],
+    ['GET', `${subscriptions}/we_1/secrets?tenant_id=b`, undefined],
+    ['POST', `${subscriptions}/we_1/secrets?tenant_id=b`, undefined],
+    ['DELETE', `${subscriptions}/we_1/secrets/sec_1?tenant_id=b`, undefined],
+    ['POST', `${subscriptions}/we_1/verify?tenant_id=b`, undefined],
+    ['POST', `${subscriptions}/we_1/ping?tenant_id=b`, undefined],
+    ['POST', `${subscriptions}/we_1/test?tenant_id=b`, undefined],
     ['POST', subscriptions, { url, events: ['*'], tenant_id: 'b' }],
     ['POST', '/v1/events', { type: 'of.b', data: {}, tenant_id: 'b' }],
     ['POST', '/v1/events?dry_run=true', { type: 'of.b', data: {}, tenant_id: 'b' }],

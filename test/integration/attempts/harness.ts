@@ -10,8 +10,10 @@ import { AttemptStore } from '../../../src/database/attempt-store.js';
 import { createDataSource, type DataSource, migrate } from '../../../src/database/data-source.js';
 import { DeadLetterStore } from '../../../src/database/dead-letter-store.js';
 import { DeliveryStore } from '../../../src/database/delivery-store.js';
+import { EndpointHealthStore } from '../../../src/database/endpoint-health-store.js';
 import { EndpointStore } from '../../../src/database/endpoint-store.js';
 import { EventStore } from '../../../src/database/event-store.js';
+import { PaceStore } from '../../../src/database/pace-store.js';
 import { type ClosedDelivery, WaitingDeliveries } from '../../../src/database/waiting-deliveries.js';
 import { DeliveryClient } from '../../../src/delivery/delivery-client.js';
 import { newId } from '../../../src/security/new-id.js';
@@ -42,11 +44,22 @@ export class Attempts {
   readonly events: EventStore;
   readonly waiting: WaitingDeliveries;
   readonly letters: DeadLetterStore;
+  readonly health: EndpointHealthStore;
+  readonly paces: PaceStore;
   readonly client = new DeliveryClient({ allowHttp: 'loopback', allowedCidrs: [parseCidr('127.0.0.0/8')] });
   readonly runner: AttemptRunner;
   /** What Temporal was told. */
-  readonly told: { letters: string[]; closed: ClosedDelivery[] } = { letters: [], closed: [] };
-  settings: AttemptSettings = { retryWaitsMs: null, refusedWaitMs: 30 * 60_000, letterExpiryMs: 30 * day };
+  readonly told: { letters: string[]; closed: ClosedDelivery[]; changed: string[] } = {
+    letters: [],
+    closed: [],
+    changed: [],
+  };
+  settings: AttemptSettings = {
+    retryWaitsMs: null,
+    refusedWaitMs: 30 * 60_000,
+    letterExpiryMs: 30 * day,
+    maxInFlight: 64,
+  };
   private readonly secrets = new SecretBox(parseKeyRing(testKeyRing));
 
   private constructor(
@@ -57,9 +70,11 @@ export class Attempts {
     this.store = new AttemptStore(this.db);
     this.deliveries = new DeliveryStore(this.db);
     this.endpoints = new EndpointStore(this.db);
-    this.events = new EventStore(this.db);
+    this.events = new EventStore(this.db, { unverifiedEvents: 'hold' });
     this.waiting = new WaitingDeliveries(this.db, this.settings.letterExpiryMs);
     this.letters = new DeadLetterStore(this.db);
+    this.paces = new PaceStore(this.db, { retryShare: 0.5, letterExpiryMs: this.settings.letterExpiryMs });
+    this.health = new EndpointHealthStore(this.db, { verificationExpiryMs: 3 * day });
     this.runner = this.newRunner(sender);
   }
 
@@ -83,10 +98,14 @@ export class Attempts {
       sender,
       announcer: {
         letterAdded: async (endpointId) => void this.told.letters.push(endpointId),
+        endpointChanged: async (endpointId) => void this.told.changed.push(endpointId),
         deliveriesClosed: (closed) => void this.told.closed.push(...closed),
         cancelRun: async () => undefined,
       },
-      secrets: { openSecret: (endpointId, sealed) => this.secrets.open(sealed, endpointId) },
+      health: this.health,
+      paces: this.paces,
+      caller: null as never,
+      secrets: this.secrets,
       log: silent,
       now: Date.now,
     };
@@ -211,6 +230,7 @@ export class Attempts {
       gone: false,
       refused: false,
       waitMs: 60_000,
+      probeRestMs: 5_000,
       restMs: null,
       letterExpiryMs: 30 * day,
       ...changes,

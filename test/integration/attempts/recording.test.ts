@@ -290,7 +290,8 @@ describe('the endpoint’s row', () => {
       await attempts.attempt(deliveries[index]!);
       versions.push(await version());
     }
-    expect(versions).toEqual([0, 0, 1, 1, 2, 2]);
+    // The first is the endpoint's creation.
+    expect(versions).toEqual([1, 1, 2, 2, 3, 3]);
   });
 
   it('is failing only since an attempt that began after its last success', async () => {
@@ -298,12 +299,12 @@ describe('the endpoint’s row', () => {
     const longAgo = new Date(Date.now() - 60_000);
     await attempts.store.record(attempts.record(success!));
     await attempts.store.record(attempts.failure(early!, { startedAt: longAgo }));
-    expect(await attempts.endpoint(early!.endpointId)).toMatchObject({ failing_since: null, health_version: '0' });
+    expect(await attempts.endpoint(early!.endpointId)).toMatchObject({ failing_since: null, health_version: '1' });
     const startedAt = new Date(Date.now() + 1_000);
     await attempts.store.record(attempts.failure(late!, { startedAt }));
     const endpoint = await attempts.endpoint(early!.endpointId);
     expect(endpoint.failing_since).toEqual(startedAt);
-    expect(endpoint.health_version).toBe('1');
+    expect(endpoint.health_version).toBe('2');
   });
 
   it('keeps its rest when a success comes in that began before', async () => {

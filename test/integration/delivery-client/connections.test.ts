@@ -145,17 +145,88 @@ describe('a used connection that ends under a request', () => {
 });
 
 describe('connections', () => {
-  it('are bounded per origin, and waiting for one is not the endpoint’s time', async () => {
+  it('are bounded per endpoint, and waiting for one is not the endpoint’s time', async () => {
     const endpoint = await newEndpoint((socket) => void setTimeout(() => socket.write(ok('200 OK')), 100));
-    const client = newClient({ maxConnectionsPerOrigin: 2 });
+    const client = newClient({ slotWaitMs: 2_000 });
+    const slot = { key: 'we_1', max: 2 };
     const answers = await Promise.all(
-      Array.from({ length: 8 }, () => client.send(post(`http://receiver.test:${endpoint.port}/`, { timeoutMs: 350 }))),
+      Array.from({ length: 8 }, () =>
+        client.send(post(`http://receiver.test:${endpoint.port}/`, { timeoutMs: 350, slot })),
+      ),
     );
     for (const answer of answers) {
       expect(answer).toMatchObject({ statusCode: 200, errorCode: null });
       expect(answer.durationMs).toBeLessThan(350);
     }
     expect(endpoint.connections).toBe(2);
+  });
+
+  it('of one endpoint that hangs are not taken from another one on the same origin', async () => {
+    const origin = await newEndpoint((socket, _, request) => {
+      if (request.startsWith('POST /quick')) socket.write(ok('200 OK'));
+    });
+    const client = newClient();
+    const url = `http://receiver.test:${origin.port}`;
+    const slow = { timeoutMs: 1_500, slot: { key: 'we_slow', max: 64 } };
+    const stuck = Array.from({ length: 90 }, () => client.send(post(`${url}/slow`, slow)));
+    await expect.poll(() => origin.requests.length).toBe(64);
+    for (let n = 0; n < 5; n += 1) {
+      const answer = await client.send(post(`${url}/quick`, { timeoutMs: 1_000, slot: { key: 'we_quick', max: 1 } }));
+      expect(answer).toMatchObject({ statusCode: 200, errorCode: null });
+    }
+    const answers = await Promise.all(stuck);
+    expect(answers.filter(({ errorCode }) => errorCode === 'timeout_response')).toHaveLength(64);
+    expect(answers.filter(({ noSlot }) => noSlot)).toHaveLength(26);
+  });
+
+  it('are not all taken by one endpoint, whatever it is allowed', async () => {
+    const endpoint = await newEndpoint((socket, _, request) => {
+      if (request.startsWith('POST /quick')) socket.write(ok('200 OK'));
+    });
+    const client = newClient({ maxConnections: 4, slotWaitMs: 20 });
+    const url = `http://receiver.test:${endpoint.port}`;
+    const greedy = { timeoutMs: 300, slot: { key: 'we_greedy', max: 1_000 } };
+    const stuck = Promise.all(Array.from({ length: 4 }, () => client.send(post(`${url}/slow`, greedy))));
+    expect(await client.send(post(`${url}/quick`, { slot: { key: 'we_other', max: 1 } }))).toMatchObject({
+      statusCode: 200,
+    });
+    expect((await stuck).filter(({ noSlot }) => noSlot)).toHaveLength(2);
+  });
+
+  it('to 2,000 endpoints at once are bounded, in use and idle, and all are served', { timeout: 60_000 }, async () => {
+    let most = 0;
+    const endpoint = await newEndpoint((socket) => {
+      most = Math.max(most, endpoint.openSockets);
+      socket.write(ok('200 OK'));
+    });
+    const client = newClient();
+    const serve = async (name: string): Promise<void> => {
+      for (;;) {
+        const slot = { key: name, max: 64 };
+        const answer = await client.send(post(`http://${name}.test:${endpoint.port}/`, { timeoutMs: 30_000, slot }));
+        if (answer.noSlot) continue;
+        return expect(answer).toMatchObject({ statusCode: 200, errorCode: null });
+      }
+    };
+    await Promise.all(Array.from({ length: 2_000 }, (_, n) => serve(`e${n}`)));
+    expect(endpoint.requests).toHaveLength(2_000);
+    expect(most).toBeLessThanOrEqual(1_024 + 256);
+    await expect.poll(() => endpoint.openSockets).toBeLessThanOrEqual(256);
+    await expect.poll(() => endpoint.openSockets, { timeout: 10_000 }).toBe(0);
+  });
+
+  it('that idle are mostly left to others after a burst to one endpoint', async () => {
+    const endpoint = await newEndpoint((socket) => socket.write(ok('200 OK')));
+    const client = newClient({ maxIdleConnections: 8 });
+    const url = `http://quiet.test:${endpoint.port}/`;
+    await client.send(post(url));
+    const burst = (): Promise<unknown> =>
+      Promise.all(Array.from({ length: 20 }, () => client.send(post(`http://busy.test:${endpoint.port}/`))));
+    await burst();
+    const { connections } = endpoint;
+    await client.send(post(url));
+    expect(endpoint.connections).toBe(connections);
+    await expect.poll(() => endpoint.openSockets).toBe(3);
   });
 
   it('that are all taken give a request back unsent', async () => {
@@ -176,9 +247,10 @@ describe('connections', () => {
   it('of a hanging endpoint do not delay another one', async () => {
     const hanging = await newEndpoint(() => {});
     const quick = await newEndpoint((socket) => socket.write(ok('200 OK')));
-    const client = newClient({ maxConnectionsPerOrigin: 4 });
+    const client = newClient({ slotWaitMs: 2_000 });
+    const slot = { key: 'we_slow', max: 4 };
     const stuck = Array.from({ length: 12 }, () =>
-      client.send(post(`http://slow.test:${hanging.port}/`, { timeoutMs: 400 })),
+      client.send(post(`http://slow.test:${hanging.port}/`, { timeoutMs: 400, slot })),
     );
     expect(await client.send(post(`http://quick.test:${quick.port}/`, { timeoutMs: 300 }))).toMatchObject({
       statusCode: 200,

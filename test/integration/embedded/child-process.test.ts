@@ -46,6 +46,21 @@ describe('an embedded child', () => {
     expect(await processGroupOf(process.pid)).not.toBe(child.pid);
   });
 
+  it('knows nothing of our secrets, and what it writes is not for others', async () => {
+    const dataDir = temporaryDataDir();
+    const written = join(dataDir, 'written');
+    process.env['POSTHORN_ENCRYPTION_KEYS'] = 'k1:secret';
+    try {
+      await start(dataDir, `require('fs').writeFileSync('${written}', JSON.stringify(process.env)); ${stopsWhenAsked}`);
+    } finally {
+      delete process.env['POSTHORN_ENCRYPTION_KEYS'];
+    }
+    const env = JSON.parse(readFileSync(written, 'utf8')) as NodeJS.ProcessEnv;
+    expect(env['PATH']).toBe(process.env['PATH']);
+    expect(Object.keys(env).filter((name) => /POSTHORN|npm_|VITEST/.test(name))).toEqual([]);
+    expect(statSync(written).mode & 0o777).toBe(0o600);
+  });
+
   it('ends when asked, and its pid file with it', async () => {
     const dataDir = temporaryDataDir();
     const child = await start(dataDir, stopsWhenAsked);

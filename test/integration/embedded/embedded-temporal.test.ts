@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, rmSync, writeFileSync, chmodSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { startEmbeddedTemporal } from '../../../src/embedded/embedded-temporal.js';
@@ -63,6 +63,20 @@ describe('embedded Temporal', () => {
       expect(readProcess(second.pid)).not.toBeNull();
     },
   );
+
+  it('keeps its store from others, an old one too', { timeout: 60_000 }, async () => {
+    const dataDir = temporaryDataDir();
+    const modes = () =>
+      readdirSync(dataDir)
+        .filter((name) => name.startsWith('temporal.db'))
+        .map((name) => statSync(join(dataDir, name)).mode & 0o777);
+    const first = await start({ dataDir });
+    expect(new Set(modes())).toEqual(new Set([0o600]));
+    await first.stop({ graceMs: 10_000 });
+    chmodSync(join(dataDir, 'temporal.db'), 0o644);
+    await start({ dataDir });
+    expect(new Set(modes())).toEqual(new Set([0o600]));
+  });
 
   it('says so when the CLI is too old for it', async () => {
     const dataDir = temporaryDataDir();

@@ -1,0 +1,3 @@
+module posthorn.example/receiver
+
+go 1.21

@@ -1,0 +1,115 @@
+import type { DataSource, EntityManager } from 'typeorm';
+import { idPrefixes } from '../domain/ids.js';
+import { newId } from '../security/new-id.js';
+
+/** So many secrets sign at the same time: each is a part of every signature header. */
+export const maxLiveSecrets = 5;
+
+/** What may be told of a secret. */
+export interface SecretRow {
+  readonly id: string;
+  readonly created_at: Date;
+  /** Null: the current one. */
+  readonly expires_at: Date | null;
+}
+
+export type RotationResult =
+  | { readonly kind: 'rotated'; readonly secret: SecretRow; readonly healthChanged: boolean }
+  | { readonly kind: 'too_many_secrets' }
+  | { readonly kind: 'known_secret' };
+
+export interface Rotation {
+  readonly sealed: string;
+  readonly overlapMs: number;
+  /** Is the sealed text the new secret? */
+  readonly isSame: (sealed: string) => boolean;
+}
+
+const columns = 'id, created_at, expires_at';
+const isLive = '(expires_at is null or expires_at > clock_timestamp())';
+
+/** The secrets of an endpoint: the newest is the current one, older ones sign beside it until they end. */
+export class EndpointSecretStore {
+  constructor(private readonly db: DataSource) {}
+
+  /** Those that sign now, newest first. Null when the tenant has no such endpoint. */
+  async list(tenantId: string, endpointId: string): Promise<SecretRow[] | null> {
+    const rows = await this.db.query<(SecretRow | { id: null })[]>(
+      `select s.id, s.created_at, s.expires_at
+         from endpoints e left join endpoint_secrets s on s.endpoint_id = e.id
+          and (s.expires_at is null or s.expires_at > clock_timestamp())
+        where e.tenant_id = $1 and e.id = $2 and e.deleted_at is null order by s.seq desc`,
+      [tenantId, endpointId],
+    );
+    return rows.length === 0 ? null : rows.filter((row): row is SecretRow => row.id !== null);
+  }
+
+  /**
+   * The new secret signs at once; the one before goes on for the overlap, and those that end already keep their end. One rotation
+   * of an endpoint at a time. Null when the tenant has no such endpoint.
+   */
+  async rotate(
+    tenantId: string,
+    endpointId: string,
+    { sealed, overlapMs, isSame }: Rotation,
+  ): Promise<RotationResult | null> {
+    return this.db.transaction(async (tx): Promise<RotationResult | null> => {
+      const endpoint = await lock(tx, tenantId, endpointId);
+      if (!endpoint) return null;
+      const live = await tx.query<{ sealed: string; expires_at: Date | null }[]>(
+        `select sealed, expires_at from endpoint_secrets where endpoint_id = $1 and ${isLive}`,
+        [endpointId],
+      );
+      if (live.some((secret) => isSame(secret.sealed))) return { kind: 'known_secret' };
+      const staying = live.filter(({ expires_at }) => overlapMs > 0 || expires_at !== null);
+      if (staying.length >= maxLiveSecrets) return { kind: 'too_many_secrets' };
+      // What has ended is of no use to anybody but a thief.
+      await tx.query(
+        `delete from endpoint_secrets where endpoint_id = $1 and (not ${isLive} or ($2 and expires_at is null))`,
+        [endpointId, overlapMs === 0],
+      );
+      await tx.query(
+        `update endpoint_secrets set expires_at = clock_timestamp() + $2 * interval '1 ms'
+          where endpoint_id = $1 and expires_at is null`,
+        [endpointId, overlapMs],
+      );
+      const [secret] = await tx.query<[SecretRow]>(
+        `insert into endpoint_secrets (id, endpoint_id, sealed, created_at) values ($1, $2, $3, clock_timestamp()) returning ${columns}`,
+        [newId(idPrefixes.secret), endpointId, sealed],
+      );
+      // The next refusal is about the new secret.
+      if (endpoint.refused) {
+        await tx.query(
+          `update endpoints set refused_since = null, health_version = health_version + 1, health_sweep_after = now() + interval '5 s'
+            where tenant_id = $1 and id = $2`,
+          [tenantId, endpointId],
+        );
+      }
+      return { kind: 'rotated', secret, healthChanged: endpoint.refused };
+    });
+  }
+
+  /** Ends an old secret now. Null when the tenant has no such endpoint. */
+  async end(tenantId: string, endpointId: string, id: string): Promise<'ended' | 'current' | 'unknown' | null> {
+    return this.db.transaction(async (tx) => {
+      if (!(await lock(tx, tenantId, endpointId))) return null;
+      const [secret] = await tx.query<SecretRow[]>(
+        `select ${columns} from endpoint_secrets where endpoint_id = $1 and id = $2 and ${isLive}`,
+        [endpointId, id],
+      );
+      if (!secret) return 'unknown';
+      if (secret.expires_at === null) return 'current';
+      await tx.query(`delete from endpoint_secrets where endpoint_id = $1 and id = $2`, [endpointId, id]);
+      return 'ended';
+    });
+  }
+}
+
+async function lock(tx: EntityManager, tenantId: string, endpointId: string): Promise<{ refused: boolean } | null> {
+  const [row] = await tx.query<{ refused: boolean }[]>(
+    `select refused_since is not null as refused from endpoints
+      where tenant_id = $1 and id = $2 and deleted_at is null for update`,
+    [tenantId, endpointId],
+  );
+  return row ?? null;
+}

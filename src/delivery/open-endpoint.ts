@@ -1,0 +1,39 @@
+import type { EndpointToCall } from '../database/endpoint-to-call.js';
+import { effectiveSettings, type EffectiveSettings } from '../domain/endpoint-settings.js';
+
+export interface SealedTexts {
+  /** @throws when the ring has no such key, or the text was altered or moved. */
+  open(sealed: string, context: string): string;
+}
+
+/** An endpoint as a request needs it, with its secrets in clear: for as long as the request is built, and nowhere else. */
+export interface OpenedEndpoint extends EffectiveSettings {
+  readonly url: string;
+  readonly payload: 'full' | 'thin';
+  readonly headers: Readonly<Record<string, string>>;
+  /** Newest first. */
+  readonly secrets: readonly string[];
+}
+
+/** Context of an endpoint's sealed headers: a text that was moved from another column or row doesn't open. */
+export const headersContext = (endpointId: string): string => `${endpointId}/headers`;
+
+/** @throws when something can't be opened. */
+export function openEndpoint(
+  endpointId: string,
+  endpoint: EndpointToCall,
+  sealed: SealedTexts,
+  retryWaitsMs: readonly number[] | null,
+): OpenedEndpoint {
+  const { url, payload, sealedHeaders, sealedSecrets } = endpoint;
+  return {
+    ...effectiveSettings(endpoint, retryWaitsMs),
+    url,
+    payload,
+    headers:
+      sealedHeaders === null
+        ? {}
+        : (JSON.parse(sealed.open(sealedHeaders, headersContext(endpointId))) as Record<string, string>),
+    secrets: sealedSecrets.map((text) => sealed.open(text, endpointId)),
+  };
+}

@@ -1,0 +1,125 @@
+import type { PaceStore, WaitingEndpoint } from '../database/pace-store.js';
+import { riseSeconds, risenTo } from '../domain/pacing.js';
+import type { SweepStore } from '../database/sweep-store.js';
+import { slotHorizonMs } from '../database/pacing-sql.js';
+import { pause } from '../pause.js';
+import type { Logger } from '../telemetry/logger.js';
+import type { Dispatcher } from './dispatcher.js';
+
+const releaseEveryMs = 1_000;
+/** To one endpoint, at once. */
+const maxAtOnce = 200;
+const expireEveryMs = 10_000;
+const expireBatch = 1_000;
+
+export interface ReleaserDependencies {
+  readonly paces: PaceStore;
+  readonly sweeps: SweepStore;
+  readonly dispatcher: Dispatcher;
+  /** What waits for its turn for longer than this is given up. */
+  readonly queueAgeMs: number;
+  readonly letterAdded: (endpointId: string) => Promise<void>;
+  readonly log: Logger;
+}
+
+/**
+ * Lets held deliveries go, oldest first, at the rate that their endpoint takes: one at a time while it is down, 1, 2, 4, … a second
+ * when it answers again, in the slots of its rate limit where it has one. Runs in every process, releases in one at a time.
+ */
+export class Releaser {
+  private readonly abort = new AbortController();
+  private readonly timers = new Set<NodeJS.Timeout>();
+  private loop: Promise<void> = Promise.resolve();
+  private away = false;
+  private lastExpiry = 0;
+
+  constructor(private readonly deps: ReleaserDependencies) {}
+
+  start(): void {
+    this.loop = this.run();
+  }
+
+  /** What was to go a little later is started by the sweeper, after the next start. */
+  async stop(): Promise<void> {
+    this.abort.abort();
+    for (const timer of this.timers) clearTimeout(timer);
+    await this.loop;
+  }
+
+  private async run(): Promise<void> {
+    const { signal } = this.abort;
+    while (!signal.aborted) {
+      const startedAt = Date.now();
+      try {
+        await this.deps.sweeps.exclusively(async () => void (await this.releaseOnce()), 'release');
+        this.away = false;
+      } catch (error) {
+        if (!this.away) this.deps.log.warn({ err: error }, 'releasing has to wait: Postgres is away');
+        this.away = true;
+      }
+      await pause(Math.max(50, releaseEveryMs - (Date.now() - startedAt)), signal);
+    }
+  }
+
+  /** Returns how many were released. */
+  async releaseOnce(): Promise<number> {
+    const { paces } = this.deps;
+    let released = 0;
+    for (const endpoint of await paces.waitingEndpoints()) {
+      if (this.abort.signal.aborted) return released;
+      released += await this.releaseFor(endpoint);
+    }
+    if (Date.now() - this.lastExpiry > expireEveryMs) {
+      this.lastExpiry = Date.now();
+      for (const endpointId of await paces.expireQueued(this.deps.queueAgeMs, expireBatch))
+        await this.deps.letterAdded(endpointId);
+    }
+    return released;
+  }
+
+  private async releaseFor(endpoint: WaitingEndpoint): Promise<number> {
+    const { paces, dispatcher } = this.deps;
+    const count = await this.countFor(endpoint);
+    if (count <= 0) return 0;
+    const rate = endpoint.ratePerSecond;
+    const rising = endpoint.risingForMs !== null;
+    const deliveries =
+      rate === null
+        ? await paces.release(endpoint.id, count, releaseEveryMs / count, 'spread')
+        : await paces.release(endpoint.id, count, 1_000 / (rising ? Math.min(rate, count) : rate), 'slots');
+    if (rising && deliveries.length > 0) await paces.countReleased(endpoint.id, deliveries.length);
+    for (const delivery of deliveries)
+      this.later(delivery.inMs, () => dispatcher.submit({ kind: 'start', delivery, which: 'again' }));
+    return deliveries.length;
+  }
+
+  /** How many the endpoint takes until the next look. */
+  private async countFor(endpoint: WaitingEndpoint): Promise<number> {
+    const { paces } = this.deps;
+    if (endpoint.restsForMs > 0) return 0;
+    if (endpoint.pace === 'probing') {
+      if (!endpoint.probeFree) return 0;
+      return (await paces.takeProbe(endpoint.id, endpoint.timeoutMs)) ? 1 : 0;
+    }
+    const free = endpoint.ratePerSecond === null ? maxAtOnce : freeSlots(endpoint.ratePerSecond, endpoint.slotInMs);
+    if (endpoint.risingForMs === null) return Math.min(free, maxAtOnce);
+    if (endpoint.risingForMs >= riseSeconds * 1_000) {
+      await paces.open(endpoint.id);
+      return Math.min(free, maxAtOnce);
+    }
+    return Math.min(free, maxAtOnce, risenTo(endpoint.risingForMs) - endpoint.released);
+  }
+
+  private later(inMs: number, work: () => void): void {
+    const timer = setTimeout(() => {
+      this.timers.delete(timer);
+      work();
+    }, inMs);
+    this.timers.add(timer);
+  }
+}
+
+/** Slots that begin within the horizon: far enough ahead that none is lost before the next look. */
+function freeSlots(ratePerSecond: number, slotInMs: number): number {
+  return Math.floor(((slotHorizonMs - slotInMs) * ratePerSecond) / 1_000);
+}
