@@ -61,7 +61,10 @@ export function createEndpointCallActivities({
         if (!mail) break;
         const error = await mailer.send(mail);
         if (error !== null) {
-          log.warn({ notice_id: mail.id, endpoint_id: endpointId, error }, 'a mail could not be sent; it is tried again');
+          log.warn(
+            { notice_id: mail.id, endpoint_id: endpointId, error },
+            'a mail could not be sent; it is tried again',
+          );
           await notices.mailFailed(mail.id, error);
           return { sent, failed: 1 };
         }

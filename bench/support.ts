@@ -44,7 +44,7 @@ export interface BenchedPosthorn {
 const startTimeoutMs = 120_000;
 
 /** `npm start` on free ports and an empty data directory: what is measured is what a newcomer gets. */
-export async function startPosthorn(): Promise<BenchedPosthorn> {
+export async function startPosthorn(settings: Readonly<Record<string, string>> = {}): Promise<BenchedPosthorn> {
   const dataDir = mkdtempSync(join(tmpdir(), 'posthorn-bench-'));
   await chmod(dataDir, 0o711);
   const [http, postgres, temporal, ui] = await findFreePorts(4);
@@ -60,6 +60,7 @@ export async function startPosthorn(): Promise<BenchedPosthorn> {
       POSTHORN_SAMPLE_RECEIVER: 'off',
       POSTHORN_BOOTSTRAP_API_KEY: apiKey,
       POSTHORN_LOG_LEVEL: 'warn',
+      ...settings,
     },
     stdio: ['ignore', 'ignore', 'inherit'],
   });

@@ -39,7 +39,7 @@ writeFileSync(stamp, wanted);
 function add(path) {
   if (!existsSync(path)) return;
   if (statSync(path).isDirectory()) {
-    for (const name of readdirSync(path).sort()) add(join(path, name));
+    for (const name of readdirSync(path).sort()) if (name !== '__pycache__') add(join(path, name));
     return;
   }
   fingerprint.update(path.slice(root.length)).update('\0').update(readFileSync(path)).update('\0');

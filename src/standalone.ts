@@ -93,6 +93,10 @@ await runEntry(usage, async () => {
     }
     goOn();
 
+    if (config.mail.smtpUrl === null && config.mail.dir !== null)
+      progress.note(
+        `Mails to owners of endpoints are written to ${relative(process.cwd(), config.mail.dir) || config.mail.dir}`,
+      );
     const core = new Core({
       config,
       databaseUrl: config.database.url ?? postgres!.current.url,

@@ -31,7 +31,7 @@ import {
 import { attemptActivity, firstAttemptActivity, settlements } from './support/activities.js';
 import { failureTypeOf } from './support/failures.js';
 import { attemptIntent, startedByMachine } from './support/run-origin.js';
-import { labelAttributes } from './support/search-attributes.js';
+import { labelAttributes } from './contracts/search-attributes.js';
 
 export const retryNow = defineSignal(deliverSignals.retryNow);
 /** The API names the round that it has closed; by hand, without one, it is the run's own. */

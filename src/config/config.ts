@@ -92,8 +92,15 @@ const variables = {
   POSTHORN_VERIFICATION_EXPIRY: parsed(parseDurationMs)
     .refine((ms) => ms >= 60_000 && ms <= 30 * 86_400_000, 'must be 1m – 30d')
     .default(72 * 3_600_000),
+  POSTHORN_DELIVERY_LETTER_EXPIRY: parsed(parseDurationMs)
+    .refine((ms) => ms >= 30 * 86_400_000, 'must be at least 30d: a letter is kept for 30 days or more')
+    .default(90 * 86_400_000),
+  POSTHORN_DELIVERY_ALERT_WINDOW: parsed(parseDurationMs).default(60_000),
   POSTHORN_HEALTH_WARN_AFTER: parsed((text) => list(text).map(parseDurationMs))
-    .refine((waits) => waits.length >= 1 && waits.length <= 10 && waits.every((ms) => ms > 0), 'must name 1 – 10 times, such as 24h,72h')
+    .refine(
+      (waits) => waits.length >= 1 && waits.length <= 10 && waits.every((ms) => ms > 0),
+      'must name 1 – 10 times, such as 24h,72h',
+    )
     .default([24 * 3_600_000, 72 * 3_600_000]),
   POSTHORN_HEALTH_DISABLE_AFTER: parsed(parseDurationMs)
     .refine((ms) => ms >= 1_000 && ms <= 365 * 86_400_000, 'must be 1s – 365d')
@@ -104,17 +111,19 @@ const variables = {
   POSTHORN_HEALTH_AUTO_ENABLE: flag.default(true),
   POSTHORN_MAIL_SMTP_URL: z
     .string()
-    .refine((text) => /^smtps?:\/\/[^/]/.test(text) && URL.canParse(text), 'must be a URL such as smtp://user:password@mail.example.com:587')
+    .refine(
+      (text) => /^smtps?:\/\/[^/]/.test(text) && URL.canParse(text),
+      'must be a URL such as smtp://user:password@mail.example.com:587',
+    )
     .optional(),
   POSTHORN_MAIL_FROM: z
     .string()
-    .regex(/^[^\r\n<>]*<?[^\s<>@]+@[A-Za-z0-9.-]+>?$/, 'must be an address such as posthorn@example.com or Posthorn <posthorn@example.com>')
+    .regex(
+      /^[^\r\n<>]*<?[^\s<>@]+@[A-Za-z0-9.-]+>?$/,
+      'must be an address such as posthorn@example.com or Posthorn <posthorn@example.com>',
+    )
     .optional(),
   POSTHORN_MAIL_DIR: z.string().min(1).optional(),
-  POSTHORN_DELIVERY_LETTER_EXPIRY: parsed(parseDurationMs)
-    .refine((ms) => ms >= 30 * 86_400_000, 'must be at least 30d: a letter is kept for 30 days or more')
-    .default(90 * 86_400_000),
-  POSTHORN_DELIVERY_ALERT_WINDOW: parsed(parseDurationMs).default(60_000),
   POSTHORN_TEMPORAL_WORKFLOW_TASK_TIMEOUT: parsed(parseDurationMs)
     .refine((ms) => ms >= 1_000 && ms <= 120_000, 'must be 1s – 120s')
     .optional(),

@@ -323,8 +323,9 @@ const recordStatement = `
     returning *
   ), a as (
     insert into attempts (id, delivery_id, number, round, run_id, sequence, started_at, duration_ms, status_code, error_code,
-                          error_message, response_headers, response_body, response_truncated, remote_address, resent, outcome)
-    select $4, d.id, d.attempt_count, $5, $2, $3, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16 from d
+                          error_message, response_headers, response_body, response_truncated, remote_address, resent, outcome,
+                          endpoint_id)
+    select $4, d.id, d.attempt_count, $5, $2, $3, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, d.endpoint_id from d
   ), l as (
     insert into dead_letters (delivery_id, round, tenant_id, event_id, endpoint_id, type, reason, attempts, last_status_code,
                               last_error, last_response_headers, last_response_body, expires_at)

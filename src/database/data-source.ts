@@ -3,6 +3,7 @@ import { NoConnectionError } from './database-errors.js';
 import { Initial1764500000000 } from './migrations/1764500000000-initial.js';
 import { EndpointSettings1764600000000 } from './migrations/1764600000000-endpoint-settings.js';
 import { EndpointHealth1764700000000 } from './migrations/1764700000000-endpoint-health.js';
+import { SeeAndRepair1764800000000 } from './migrations/1764800000000-see-and-repair.js';
 
 export type { DataSource };
 
@@ -33,7 +34,12 @@ export function createDataSource({ url, poolSize }: DatabaseOptions): DataSource
     type: 'postgres',
     url,
     poolSize,
-    migrations: [Initial1764500000000, EndpointSettings1764600000000, EndpointHealth1764700000000],
+    migrations: [
+      Initial1764500000000,
+      EndpointSettings1764600000000,
+      EndpointHealth1764700000000,
+      SeeAndRepair1764800000000,
+    ],
     migrationsTableName: 'schema_migrations',
     migrationsTransactionMode: 'each',
     applicationName: 'posthorn',

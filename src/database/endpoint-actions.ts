@@ -79,11 +79,7 @@ export function renewEndpoint(
  * The endpoint takes deliveries again: one at a time at first, since it has yet to show that it answers. One that was never
  * verified has to be, with all the time for it.
  */
-export async function reopen(
-  tx: EntityManager,
-  id: string,
-  { keepFailing = false } = {},
-): Promise<EndpointStatus> {
+export async function reopen(tx: EntityManager, id: string, { keepFailing = false } = {}): Promise<EndpointStatus> {
   const [row] = await tx.query<{ status: EndpointStatus }[]>(
     `with e as (
        update endpoints e set

@@ -1,6 +1,5 @@
 import type { DataSource, EntityManager } from 'typeorm';
 import {
-  type EndpointFacts,
   type EndpointPlan,
   type HealthRules,
   type HealthTask,

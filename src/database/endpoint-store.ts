@@ -108,13 +108,13 @@ const settingColumns: Readonly<Record<keyof StoredSettings, keyof EndpointRow>> 
 const settingNames = Object.keys(settingColumns) as (keyof StoredSettings)[];
 
 /** The endpoint's workflow acts on these. */
-const healthSettings: readonly (keyof StoredSettings)[] = [
+const healthSettings: ReadonlySet<keyof StoredSettings> = new Set([
   'url',
   'expiresAt',
   'ownerEmail',
   'pingIntervalMs',
   'verification',
-];
+] as const);
 
 /** The sweeper tells the endpoint's workflow of a change that it wasn't told of within this time. */
 const tellHealth = `health_version = health_version + 1, health_sweep_after = now() + interval '5 s'`;
@@ -186,7 +186,7 @@ export class EndpointStore {
         (name) => wanted[name] !== undefined && !isSame(wanted[name], before[settingColumns[name]]),
       );
       const urlChanged = changed.includes('url');
-      const healthChanged = changed.some((name) => healthSettings.includes(name));
+      const healthChanged = changed.some((name) => healthSettings.has(name));
       if (changed.length === 0) return { row: before, urlChanged, healthChanged };
       const { columns, values } = toColumns(Object.fromEntries(changed.map((name) => [name, wanted[name]])));
       await tx.query(
@@ -221,7 +221,8 @@ export class EndpointStore {
       );
       await tx.query(
         `insert into endpoint_checks (endpoint_id, kind, next_at) values ($1, 'verification', now())
-         on conflict (endpoint_id, kind) do update set started_at = now(), tries = 0, next_at = now()`,
+         on conflict (endpoint_id, kind) do update set started_at = now(), tries = 0, next_at = now()
+           where endpoint_checks.passed_at is null`,
         [id],
       );
       return find(tx, tenantId, id);

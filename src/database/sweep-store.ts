@@ -49,12 +49,14 @@ export class SweepStore {
     }
   }
 
-  /** Oldest first, by the database's clock. */
+  /** By the database's clock: of each endpoint the oldest, then of each the next, so that one endpoint's many hold nobody up. */
   async overdue(): Promise<OverdueDelivery[]> {
     return await this.db.query<OverdueDelivery[]>(
       `select id, tenant_id as "tenantId", endpoint_id as "endpointId", event_id as "eventId", type, round,
               wake_requested as "wakeRequested"
-         from deliveries where sweep_after <= now() order by sweep_after limit ${sweepBatch}`,
+         from (select *, row_number() over (partition by endpoint_id order by sweep_after) as nth
+                 from (select * from deliveries where sweep_after <= now() order by sweep_after limit ${sweepBatch * 10}) oldest) o
+        order by nth, sweep_after limit ${sweepBatch}`,
     );
   }
 

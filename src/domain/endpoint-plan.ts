@@ -77,7 +77,16 @@ const refusalRestMs = 3_600_000;
 
 /** What is not worth doing any more once the first of them is done. */
 const madeNeedlessBy: Partial<Record<HealthTask, readonly HealthTask[]>> = {
-  expire: ['expire_verification', 'disable', 'warn', 'tell_refused', 'tell_recovered', 'tell_expiring', 'verify', 'ping'],
+  expire: [
+    'expire_verification',
+    'disable',
+    'warn',
+    'tell_refused',
+    'tell_recovered',
+    'tell_expiring',
+    'verify',
+    'ping',
+  ],
   expire_verification: ['verify', 'tell_expiring'],
   disable: ['warn', 'tell_refused', 'ping'],
 };

@@ -71,23 +71,39 @@ export function decodeBody(bytes: Buffer): string {
 }
 
 /** JSON.parse alone would take the last of two equal fields without a word. */
-function survey(text: string): { readonly depth: number; readonly repeated: string | null } {
+function survey(text: string): Survey {
   try {
     const reader = new JsonReader(text);
-    const seen = new Set<string>();
-    let depth = 0;
-    let repeated: string | null = null;
-    if (reader.peek() === 'object') {
-      reader.readObject((key) => {
-        if (seen.has(key)) repeated ??= printableName(key);
-        seen.add(key);
-        depth = Math.max(depth, 1 + reader.readValue().depth);
-      });
-    } else depth = reader.readValue().depth;
+    const found = surveyValue(reader, surveyedLevels);
     reader.expectEnd();
-    return { depth, repeated };
+    return found;
   } catch (error) {
     if (!(error instanceof JsonSyntaxError)) throw error;
     throw new Problem(400, 'malformed_json', `The body is not valid JSON: ${error.message}`);
   }
+}
+
+interface Survey {
+  readonly depth: number;
+  /** A field that is there twice, null where none is. */
+  readonly repeated: string | null;
+}
+
+/** Fields, and the names inside of a field, such as headers. */
+const surveyedLevels = 2;
+
+function surveyValue(reader: JsonReader, levels: number): Survey {
+  if (levels === 0 || reader.peek() !== 'object') return { depth: reader.readValue().depth, repeated: null };
+  const seen = new Set<string>();
+  let depth = 1;
+  let repeated: string | null = null;
+  reader.readObject((key) => {
+    const name = printableName(key);
+    if (seen.has(key)) repeated ??= name;
+    seen.add(key);
+    const inner = surveyValue(reader, levels - 1);
+    if (inner.repeated !== null) repeated ??= `${name}.${inner.repeated}`;
+    depth = Math.max(depth, 1 + inner.depth);
+  });
+  return { depth, repeated };
 }

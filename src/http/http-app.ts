@@ -8,8 +8,10 @@ import { EndpointCaller } from '../contact/endpoint-caller.js';
 import { ApiKeyStore } from '../database/api-key-store.js';
 import { DeliveryStore } from '../database/delivery-store.js';
 import { EndpointSecretStore } from '../database/endpoint-secret-store.js';
+import { EndpointHealthStore } from '../database/endpoint-health-store.js';
 import { EndpointStore } from '../database/endpoint-store.js';
 import { EventStore } from '../database/event-store.js';
+import { NoticeStore } from '../database/notice-store.js';
 import { WaitingDeliveries } from '../database/waiting-deliveries.js';
 import { AccessGuard } from './access/access.guard.js';
 import { DeliveriesController } from '../modules/deliveries/deliveries.controller.js';
@@ -24,6 +26,8 @@ import { EndpointsService } from '../modules/endpoints/endpoints.service.js';
 import { EventsController } from '../modules/events/events.controller.js';
 import { EventsService } from '../modules/events/events.service.js';
 import { HealthController, type Readiness } from '../modules/health/health.controller.js';
+import { NoticesController } from '../modules/notices/notices.controller.js';
+import { NoticesService } from '../modules/notices/notices.service.js';
 import { ApiAdapter } from './api-adapter.js';
 import { createOpenApi } from './openapi.js';
 import { ProblemFilter } from './problems/problem.filter.js';
@@ -48,8 +52,10 @@ class CoreModule {
       { provide: DeliveryStore, useValue: core.deliveries },
       { provide: EndpointStore, useValue: core.endpoints },
       { provide: EndpointSecretStore, useValue: new EndpointSecretStore(core.db) },
+      { provide: EndpointHealthStore, useValue: core.health },
       { provide: EndpointCaller, useValue: core.caller },
       { provide: EventStore, useValue: core.events },
+      { provide: NoticeStore, useValue: core.notices },
       { provide: WaitingDeliveries, useValue: core.waiting },
       { provide: SecretBox, useValue: core.secrets },
       { provide: TemporalAnnouncer, useValue: core.announcer },
@@ -70,6 +76,7 @@ class CoreModule {
     EndpointSecretsController,
     ConsentController,
     DeliveriesController,
+    NoticesController,
     HealthController,
   ],
   providers: [
@@ -78,6 +85,7 @@ class CoreModule {
     EndpointSecretsService,
     EndpointCallsService,
     DeliveriesService,
+    NoticesService,
     { provide: APP_GUARD, useClass: AccessGuard },
   ],
 })

@@ -136,7 +136,10 @@ function lastAnswer(data: Data): [string, string][] {
 
 function page(title: string, rows: readonly [string, string][], link: string | null, foot: string): string {
   const cells = rows
-    .map(([name, value]) => `<dt style="font-weight:bold">${escape(name)}</dt><dd style="margin:0 0 12px">${escape(value)}</dd>`)
+    .map(
+      ([name, value]) =>
+        `<dt style="font-weight:bold">${escape(name)}</dt><dd style="margin:0 0 12px">${escape(value)}</dd>`,
+    )
     .join('\n');
   const state = link === null ? '' : `<p><a href="${escape(link)}">State and evidence</a></p>`;
   return `<!doctype html>

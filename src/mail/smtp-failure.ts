@@ -8,7 +8,7 @@ export function tellFailure(error: unknown, smtpUrl: string): string {
   return secretsOf(smtpUrl)
     .reduce((text, secret) => text.replaceAll(secret, '…'), line)
     .slice(0, maxLength)
-    .toWellFormed();
+    .replace(/[\uD800-\uDBFF]$/, '');
 }
 
 /** Each of the forms in which user and password may come back. */

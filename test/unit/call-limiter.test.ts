@@ -2,10 +2,10 @@ import { expect, it } from 'vitest';
 import { CallLimiter } from '../../src/modules/endpoints/call-limiter.js';
 
 /** A call that goes on until it is ended. */
-function slowCall() {
-  let end: () => void = () => undefined;
-  const ended = new Promise<void>((resolve) => (end = resolve));
-  return { call: () => ended.then(() => 'done'), end };
+class SlowCall {
+  end: () => void = () => undefined;
+  readonly #ended = new Promise<void>((resolve) => (this.end = resolve));
+  call = (): Promise<string> => this.#ended.then(() => 'done');
 }
 
 it('lets one call a second through, for each endpoint', async () => {
@@ -23,7 +23,7 @@ it('lets one call a second through, for each endpoint', async () => {
 it('lets four calls at once through, also where they take long', async () => {
   let now = 10_000;
   const limiter = new CallLimiter(() => now);
-  const slow = [slowCall(), slowCall(), slowCall(), slowCall()];
+  const slow = [new SlowCall(), new SlowCall(), new SlowCall(), new SlowCall()];
   const running = slow.map(({ call }) => {
     now += 60_000;
     return limiter.run('we_a', call);

@@ -4,6 +4,8 @@ export interface DeadLetterQueueInput {
   readonly windowMs: number;
   /** Carried over when the workflow continues as new. */
   readonly state?: DeadLetterQueueState;
+  /** When the window ends in which the workflow continued as new; milliseconds since the epoch. */
+  readonly windowEndsAtMs?: number;
 }
 
 /** Signal: letters of the endpoint exist that nobody was told of. It carries nothing: Postgres knows which. */

@@ -87,7 +87,11 @@ export const endpointDto = z
     url: z.string().meta({ description: 'Where events are posted.', example: 'https://hooks.example.com/posthorn' }),
     events: z.array(z.string()).meta({ description: 'The types it wants, as given.', example: ['invoice.*'] }),
     description: z.string().nullable().describe('As given, or null.'),
-    metadata: z.record(z.string(), z.string()).meta({ description: 'As given.', example: { team: 'billing' } }),
+    metadata: z.record(z.string(), z.string()).meta({
+      openapi: { additionalProperties: { type: 'string' } },
+      description: 'As given.',
+      example: { team: 'billing' },
+    }),
     profile: z.string().meta({ description: 'Its preset.', example: 'default' }),
     envelope: z.enum(envelopeNames).nullable().describe('The form of the body. Null: the profile’s.'),
     signature: z.enum(signatureNames).nullable().describe('The form of the signature. Null: the profile’s.'),
@@ -120,7 +124,7 @@ export const endpointDto = z
     ping_interval_ms: z.int().nullable().describe('Milliseconds between pings. Null: no pings.'),
     effective: effectiveDto,
     verification_state: verificationStateDto,
-    status: z.enum(endpointStatuses).describe('Only an `active` endpoint gets new deliveries.'),
+    status: z.enum(endpointStatuses).describe('Only an `active` endpoint is sent to.'),
     status_reason: z
       .string()
       .nullable()

@@ -73,7 +73,7 @@ export class EndpointsService {
         const detail = `The endpoint has the ETag ${etag} now: read it again, and repeat the change`;
         throw new Problem(412, 'precondition_failed', detail, { field: 'If-Match' });
       }
-      return { ...wanted, ...this.toSettings({ id, headers: this.openHeaders(row) ?? {} }, body) };
+      return { ...wanted, ...this.toSettings({ id, headers: this.openHeaders(row) }, body) };
     });
     if (!changed) throw notFound('endpoint', id);
     // Committed first: nothing starts that these would miss.
@@ -111,10 +111,10 @@ export class EndpointsService {
 
   /** The optional settings as they are stored; those that a body leaves out stay out. */
   private toSettings(
-    { id, headers: stored }: { id: string; headers: CustomHeaders },
+    { id, headers: stored }: { id: string; headers: CustomHeaders | null },
     body: Omit<EndpointPatchBody, 'url' | 'events'>,
   ): Partial<StoredSettings> {
-    const headers = body.headers === undefined ? undefined : unmaskHeaders(body.headers ?? {}, stored);
+    const headers = body.headers === undefined ? undefined : unmaskHeaders(body.headers ?? {}, stored ?? {});
     const given: { readonly [Name in keyof StoredSettings]?: StoredSettings[Name] | undefined } = {
       description: body.description,
       metadata: body.metadata === undefined ? undefined : JSON.stringify(body.metadata ?? {}),
@@ -136,7 +136,7 @@ export class EndpointsService {
   }
 
   /** Undefined where nothing changes: sealing the same text again would look like a change. */
-  private sealHeaders(id: string, headers: CustomHeaders, stored: CustomHeaders): string | null | undefined {
+  private sealHeaders(id: string, headers: CustomHeaders, stored: CustomHeaders | null): string | null | undefined {
     if (JSON.stringify(headers) === JSON.stringify(stored)) return undefined;
     return Object.keys(headers).length === 0 ? null : this.secrets.seal(JSON.stringify(headers), headersContext(id));
   }

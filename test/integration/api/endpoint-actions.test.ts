@@ -135,6 +135,8 @@ describe('a ping', () => {
   });
 });
 
+const deep = (levels: number): string => `{"data":${'['.repeat(levels)}${']'.repeat(levels)}}`;
+
 describe('a test', () => {
   const data = '{ "b":1.0, "a" : "\\u00e9", "n": 12345678901234567890, "a":2 }';
 
@@ -167,7 +169,6 @@ describe('a test', () => {
 
   it('is small enough for its call, and as deep as an event', async () => {
     const id = await given();
-    const deep = (levels: number) => `{"data":${'['.repeat(levels)}${']'.repeat(levels)}}`;
     expect((await posthorn.api.post(`${path}/${id}/test`, `{"data":"${'x'.repeat(262_144)}"}`)).status).toBe(413);
     expect(await posthorn.api.post(`${path}/${id}/test`, deep(129))).toMatchObject({
       status: 422,
@@ -198,22 +199,22 @@ describe('a test', () => {
   });
 });
 
+const consent = (id: string, token: string, method = 'GET', headers: Record<string, string> = {}) =>
+  rawRequest(posthorn.port, { method, path: `${path}/${id}/consent/${token}`, headers });
+
+/** Asked in a handshake, with this token in the address. */
+async function asked(token: string): Promise<string> {
+  const id = await given({ verification: 'handshake' });
+  await posthorn.sql(
+    `update endpoint_checks set passed_at = null, passed_way = null, next_at = now() + interval '1 h', sealed_token = $2
+      where endpoint_id = $1 and kind = 'verification'`,
+    [id, posthorn.core.secrets.seal(token, `${id}/consent`)],
+  );
+  await posthorn.sql(`update endpoints set status = 'pending_verification' where id = $1`, [id]);
+  return id;
+}
+
 describe('a consent', () => {
-  const consent = (id: string, token: string, method = 'GET', headers: Record<string, string> = {}) =>
-    rawRequest(posthorn.port, { method, path: `${path}/${id}/consent/${token}`, headers });
-
-  /** Asked in a handshake, with this token in the address. */
-  async function asked(token: string): Promise<string> {
-    const id = await given({ verification: 'handshake' });
-    await posthorn.sql(
-      `update endpoint_checks set passed_at = null, passed_way = null, next_at = now() + interval '1 h', sealed_token = $2
-        where endpoint_id = $1 and kind = 'verification'`,
-      [id, posthorn.core.secrets.seal(token, `${id}/consent`)],
-    );
-    await posthorn.sql(`update endpoints set status = 'pending_verification' where id = $1`, [id]);
-    return id;
-  }
-
   it.each(['GET', 'POST'])('needs no API key, only the address that was given: %s', async (method) => {
     const id = await asked('the-token_1');
     const answer = await consent(id, 'the-token_1', method, { 'webhook-allowed-rate': '120' });

@@ -295,14 +295,14 @@ describe('another URL', () => {
   });
 });
 
-describe('verify', () => {
-  const verify = (id: string) => strict.api.post(`${path}/${id}/verify`);
-  const unverified = async (status: string, reason: string | null): Promise<string> => {
-    const id = await given(status, reason);
-    await posthorn.sql(`update endpoint_checks set passed_at = null, passed_way = null where endpoint_id = $1`, [id]);
-    return id;
-  };
+const verify = (id: string) => strict.api.post(`${path}/${id}/verify`);
+const unverified = async (status: string, reason: string | null): Promise<string> => {
+  const id = await given(status, reason);
+  await posthorn.sql(`update endpoint_checks set passed_at = null, passed_way = null where endpoint_id = $1`, [id]);
+  return id;
+};
 
+describe('verify', () => {
   it.each([
     ['pending_verification', null, 'pending_verification', null],
     ['disabled', 'verification_expired', 'pending_verification', null],

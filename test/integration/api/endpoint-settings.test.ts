@@ -287,16 +287,17 @@ describe('a setting that is refused', () => {
   );
 });
 
+/** As they are in the database. */
+const storedHeaders = async (id: string): Promise<unknown> => {
+  const [row] = await posthorn.sql<{ sealed_headers: string }>('select sealed_headers from endpoints where id = $1', [
+    id,
+  ]);
+  return JSON.parse(posthorn.core.secrets.open(row!.sealed_headers, `${id}/headers`));
+};
+
 describe('headers of an endpoint', () => {
   const headers = { 'X-Team': 'billing', Authorization: 'Bearer header-value-2', 'X-Api-Key': 'header-value-3' };
   const shown = { 'X-Team': 'billing', Authorization: '***', 'X-Api-Key': '***' };
-  const stored = async (id: string): Promise<unknown> => {
-    const [row] = await posthorn.sql<{ sealed_headers: string }>('select sealed_headers from endpoints where id = $1', [
-      id,
-    ]);
-    return JSON.parse(posthorn.core.secrets.open(row!.sealed_headers, `${id}/headers`));
-  };
-
   it('are kept encrypted, and what may be a credential is never shown', async () => {
     const made = await posthorn.api.post(path, { url, events: ['a'], headers });
     const answers = [
@@ -309,7 +310,7 @@ describe('headers of an endpoint', () => {
     expect(made.body.headers).toEqual(shown);
     for (const answer of answers) expect(answer.text).not.toContain('header-value');
     expect(await dumpDatabase(posthorn.databaseUrl)).not.toContain('header-value');
-    expect(await stored(made.body.id)).toEqual(headers);
+    expect(await storedHeaders(made.body.id)).toEqual(headers);
   });
 
   it('keep their value where the mask is written back, and are replaced as a whole', async () => {
@@ -318,7 +319,7 @@ describe('headers of an endpoint', () => {
       headers: { authorization: '***', 'X-Team': 'sales' },
     });
     expect(changed.body.headers).toEqual({ authorization: '***', 'X-Team': 'sales' });
-    expect(await stored(id)).toEqual({ authorization: 'Bearer header-value-2', 'X-Team': 'sales' });
+    expect(await storedHeaders(id)).toEqual({ authorization: 'Bearer header-value-2', 'X-Team': 'sales' });
     const etag = changed.headers.get('etag');
     const same = await posthorn.api.call('PATCH', `${path}/${id}`, { headers: changed.body.headers });
     expect(same.headers.get('etag')).toBe(etag);
@@ -337,6 +338,25 @@ describe('headers of an endpoint', () => {
     expect(kept).toMatchObject({ status: 422, body: { field: 'headers.Authorization' } });
     const replaced = await posthorn.api.call('PATCH', `${path}/${id}`, { headers: { Authorization: 'Bearer new' } });
     expect(replaced).toMatchObject({ status: 200, body: { headers: { Authorization: '***' } } });
+  });
+
+  it('that no key opens can be taken away', async () => {
+    const { id } = await posthorn.api.createEndpoint(url, ['a'], { headers });
+    await posthorn.sql(`update endpoints set sealed_headers = 'v1.gone.' || repeat('A', 60) where id = $1`, [id]);
+    const answer = await posthorn.api.call('PATCH', `${path}/${id}`, { headers: {} });
+    expect(answer.body.headers).toEqual({});
+  });
+
+  it.each([
+    ['headers.X-A', '{"headers":{"X-A":"a","X-A":"b"}}'],
+    ['metadata.team', '{"metadata":{"team":"a","te\\u0061m":"b"}}'],
+    ['headers', '{"headers":{},"headers":{}}'],
+  ])('and texts are given once: %s', async (field, body) => {
+    const { id } = await posthorn.api.createEndpoint(url, ['a']);
+    expect(await posthorn.api.call('PATCH', `${path}/${id}`, body)).toMatchObject({
+      status: 422,
+      body: { code: 'duplicate_field', field },
+    });
   });
 });
 

@@ -32,12 +32,9 @@ const opened = async (box: SecretBox) => (await sealed()).map((text) => box.open
 
 it('everything is encrypted with the first key of the ring, and then only that key is needed', async () => {
   const { api, core } = posthorn;
-  const made = [];
-  for (let n = 0; n < 3; n++) {
-    const settings = { headers: { Authorization: `Bearer ${n}` } };
-    made.push(await api.createEndpoint('http://127.0.0.1:9/hook', ['a'], settings));
-  }
-  const [{ id }] = made as [{ id: string }];
+  const settings = { headers: { Authorization: 'Bearer 3f9a' } };
+  const { id } = await api.createEndpoint('http://127.0.0.1:9/hook', ['a'], settings);
+  for (let n = 0; n < 2; n++) await api.createEndpoint('http://127.0.0.1:9/hook', ['a'], settings);
   await api.post(`${path}/${id}/secrets`);
   await posthorn.sql('update endpoint_checks set sealed_token = $2 where endpoint_id = $1', [
     id,

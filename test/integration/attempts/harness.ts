@@ -14,6 +14,7 @@ import { EndpointHealthStore } from '../../../src/database/endpoint-health-store
 import { EndpointStore } from '../../../src/database/endpoint-store.js';
 import { EventStore } from '../../../src/database/event-store.js';
 import { PaceStore } from '../../../src/database/pace-store.js';
+import { NoticeStore } from '../../../src/database/notice-store.js';
 import { type ClosedDelivery, WaitingDeliveries } from '../../../src/database/waiting-deliveries.js';
 import { DeliveryClient } from '../../../src/delivery/delivery-client.js';
 import { newId } from '../../../src/security/new-id.js';
@@ -45,6 +46,7 @@ export class Attempts {
   readonly waiting: WaitingDeliveries;
   readonly letters: DeadLetterStore;
   readonly health: EndpointHealthStore;
+  readonly notices: NoticeStore;
   readonly paces: PaceStore;
   readonly client = new DeliveryClient({ allowHttp: 'loopback', allowedCidrs: [parseCidr('127.0.0.0/8')] });
   readonly runner: AttemptRunner;
@@ -72,9 +74,14 @@ export class Attempts {
     this.endpoints = new EndpointStore(this.db);
     this.events = new EventStore(this.db, { unverifiedEvents: 'hold' });
     this.waiting = new WaitingDeliveries(this.db, this.settings.letterExpiryMs);
-    this.letters = new DeadLetterStore(this.db);
+    this.notices = new NoticeStore(this.db, this.events, { mails: true });
+    this.letters = new DeadLetterStore(this.db, this.notices);
     this.paces = new PaceStore(this.db, { retryShare: 0.5, letterExpiryMs: this.settings.letterExpiryMs });
-    this.health = new EndpointHealthStore(this.db, { verificationExpiryMs: 3 * day });
+    this.health = new EndpointHealthStore(this.db, this.notices, {
+      verificationExpiryMs: 3 * day,
+      rules: { warnAfterMs: [day, 3 * day], disableAfterMs: 7 * day, expiryNoticeMs: 7 * day },
+      autoEnable: true,
+    });
     this.runner = this.newRunner(sender);
   }
 
@@ -103,6 +110,8 @@ export class Attempts {
         cancelRun: async () => undefined,
       },
       health: this.health,
+      notices: this.notices,
+      mailer: null,
       paces: this.paces,
       caller: null as never,
       secrets: this.secrets,

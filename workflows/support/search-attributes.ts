@@ -1,1 +1,0 @@
-export { labelAttributes } from '../contracts/search-attributes.js';
