@@ -2,7 +2,7 @@ import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { EndpointTarget, EndpointHealthStore } from '../database/endpoint-health-store.js';
 import { AttemptConfigError, buildSignedRequest } from '../delivery/attempt-request.js';
 import type { OutboundAnswer } from '../delivery/delivery-client.js';
-import { type OpenedEndpoint, openEndpoint, type SealedTexts } from '../delivery/open-endpoint.js';
+import { consentContext, type OpenedEndpoint, openEndpoint, type SealedTexts } from '../delivery/open-endpoint.js';
 import type { OutboundRequest } from '../delivery/outbound.js';
 import { userAgent } from '../delivery/user-agent.js';
 import { idPrefixes } from '../domain/ids.js';
@@ -40,7 +40,6 @@ export interface EndpointCallerOptions {
 
 /** What a handshake asks for where the endpoint's owner set no limit: the field has to be a number. */
 const requestedRatePerMinute = 6_000;
-const consentContext = (endpointId: string): string => `${endpointId}/consent`;
 
 /** Verifications, pings and test sends: through the same door, with the same envelope and signature as deliveries. */
 export class EndpointCaller {

@@ -185,8 +185,11 @@ export class PaceStore {
   async expireQueued(maxAgeMs: number, limit: number): Promise<string[]> {
     const rows = await this.db.query<{ endpoint_id: string }[]>(
       `with chosen as materialized (
-         select id from deliveries where status = 'held' and reason = 'rate_limited' and held_since < now() - $1::float8 * interval '1 ms'
-          order by held_since limit $2 for update skip locked
+         select d.id from deliveries d join endpoints e on e.id = d.endpoint_id
+          where d.status = 'held' and d.reason = 'rate_limited' and d.held_since < now() - $1::float8 * interval '1 ms'
+            -- A paused endpoint takes nothing, however long; its time doesn't count.
+            and e.status = 'active' and e.deleted_at is null
+          order by d.held_since limit $2 for update of d skip locked
        ), d as (
          update deliveries d set status = 'failed', reason = 'queue_age_exceeded', held_since = null, updated_at = now()
            from chosen where d.id = chosen.id returning d.*

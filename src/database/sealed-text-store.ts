@@ -1,5 +1,5 @@
 import type { DataSource } from 'typeorm';
-import { headersContext } from '../delivery/open-endpoint.js';
+import { consentContext, headersContext } from '../delivery/open-endpoint.js';
 
 /** A sealed text where it stands. */
 export interface SealedText {
@@ -43,7 +43,7 @@ export const sealedColumns: readonly SealedColumn[] = [
     column: 'sealed_token',
     key: `endpoint_id || '/' || kind`,
     endpointId: 'endpoint_id',
-    context: (endpointId) => `${endpointId}/consent`,
+    context: consentContext,
   },
 ];
 

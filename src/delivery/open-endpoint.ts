@@ -17,6 +17,8 @@ export interface OpenedEndpoint extends EffectiveSettings {
 
 /** Context of an endpoint's sealed headers: a text that was moved from another column or row doesn't open. */
 export const headersContext = (endpointId: string): string => `${endpointId}/headers`;
+/** The same of the token by which somebody may consent later. */
+export const consentContext = (endpointId: string): string => `${endpointId}/consent`;
 
 /** @throws when something can't be opened. */
 export function openEndpoint(

@@ -22,7 +22,7 @@ export class ProblemFilter implements ExceptionFilter {
       toProblem(error, request) ??
       new Problem(500, 'internal_error', `Tell the operators the request id ${request.id}`);
     if (problem.status >= 500) {
-      const fields = { request_id: request.id, method: request.method, path: request.url.split('?')[0], err: error };
+      const fields = { request_id: request.id, method: request.method, path: pathOf(request), err: error };
       if (problem.status === 500) this.log.error(fields, 'request failed');
       else this.log.warn(fields, 'request refused: the database is away');
     }
@@ -51,4 +51,9 @@ export class ProblemFilter implements ExceptionFilter {
     ];
     socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
   }
+}
+
+/** Without the query, and without the token of a consent, which is worth as much as a secret. */
+function pathOf({ url }: FastifyRequest): string | undefined {
+  return url.split('?')[0]?.replace(/\/consent\/.*/, '/consent/…');
 }
