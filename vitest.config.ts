@@ -45,6 +45,32 @@ export default defineConfig({
       },
       // Every way to write an address inside, called for real.
       { extends: true, test: { name: 'dialling', include: ['test/dialling/**/*.test.ts'], testTimeout: 30_000 } },
+      // More signals than a run may get: minutes, so outside of `npm test`.
+      {
+        extends: true,
+        test: {
+          ...serial,
+          globalSetup: [
+            'test/support/setup-bundle.ts',
+            'test/support/setup-postgres.ts',
+            'test/support/setup-temporal.ts',
+          ],
+          name: 'signals',
+          include: ['test/signals/**/*.test.ts'],
+          testTimeout: 600_000,
+        },
+      },
+      // A million deliveries are made first: minutes, so outside of `npm test`.
+      {
+        extends: true,
+        test: {
+          ...serial,
+          name: 'lists',
+          include: ['test/lists/**/*.test.ts'],
+          globalSetup: 'test/support/setup-postgres.ts',
+          hookTimeout: 600_000,
+        },
+      },
       // Kills and outages: minutes, so outside of `npm test`.
       {
         extends: true,

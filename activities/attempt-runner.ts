@@ -140,6 +140,11 @@ export class AttemptRunner {
       if (closed?.status === 'failed') await this.deps.announcer.letterAdded(delivery.endpointId);
       return attempts.load(input);
     }
+    if (delivery.event.data === null) {
+      const closed = await waiting.closeWithoutPayload(delivery.id);
+      if (closed) await this.deps.announcer.letterAdded(delivery.endpointId);
+      return attempts.load(input);
+    }
     return delivery;
   }
 
@@ -147,6 +152,7 @@ export class AttemptRunner {
   private prepare(delivery: LoadedDelivery, attemptNumber: number): OutboundRequest | { problem: string } {
     try {
       const { endpointId, endpoint, event } = delivery;
+      if (event.data === null) throw new AttemptConfigError('the payload was purged');
       const opened = openEndpoint(endpointId, endpoint, this.deps.secrets, this.deps.settings.retryWaitsMs);
       const request = buildAttemptRequest({
         delivery: {

@@ -9,6 +9,12 @@ import { AttemptRunner } from './attempt-runner.js';
 import { createDeadLetterActivities } from './dead-letters.js';
 import type { EndpointCallActivities, HealthActivities } from './contracts/endpoint-health-activities.js';
 import { createEndpointCallActivities, createHealthActivities } from './endpoint-health.js';
+import type { ReplayActivities } from './contracts/replay-activities.js';
+import { createReplayActivities } from './replay.js';
+import type { ReconcileActivities } from './contracts/reconcile-activities.js';
+import { createReconcileActivities } from './reconcile.js';
+import type { RetentionActivities } from './contracts/retention-activities.js';
+import { createRetentionActivities } from './retention.js';
 import { createSettlementActivities } from './settlements.js';
 import type { ActivityDependencies } from './ports.js';
 
@@ -17,7 +23,12 @@ export interface ActivityFamilies {
   /** Local, beside the `deliver` workflow. */
   readonly deliver: FirstAttemptActivities;
   readonly attempts: AttemptActivities & EndpointCallActivities;
-  readonly control: SettlementActivities & DeadLetterActivities & HealthActivities;
+  readonly control: SettlementActivities &
+    DeadLetterActivities &
+    HealthActivities &
+    ReplayActivities &
+    RetentionActivities &
+    ReconcileActivities;
 }
 
 /** Well below the 10 s after which a silent worker is taken for dead. */
@@ -39,6 +50,9 @@ export function createActivities(deps: ActivityDependencies): ActivityFamilies {
       ...createSettlementActivities(deps, runner),
       ...createDeadLetterActivities(deps),
       ...createHealthActivities(deps),
+      ...createReplayActivities(deps),
+      ...createRetentionActivities(deps),
+      ...createReconcileActivities(deps),
     },
   };
 }

@@ -5,6 +5,9 @@ import type { DeliveryStore } from '../src/database/delivery-store.js';
 import type { EndpointHealthStore } from '../src/database/endpoint-health-store.js';
 import type { NoticeStore } from '../src/database/notice-store.js';
 import type { PaceStore } from '../src/database/pace-store.js';
+import type { ReconcileStore } from '../src/database/reconcile-store.js';
+import type { RetentionStore } from '../src/database/retention-store.js';
+import type { ReplayedDelivery, ReplayStore } from '../src/database/replay-store.js';
 import type { ClosedDelivery, WaitingDeliveries } from '../src/database/waiting-deliveries.js';
 import type { OutboundAnswer } from '../src/delivery/delivery-client.js';
 import type { SealedTexts } from '../src/delivery/open-endpoint.js';
@@ -28,6 +31,18 @@ export interface Announcer {
   cancelRun(deliveryId: string, runId: string): Promise<void>;
 }
 
+/** What starts the workflow of a delivery that is written already. */
+export interface DeliveryStarter {
+  /** Throws when Temporal is away. */
+  startDelivery(delivery: ReplayedDelivery, by: 'replay', which: 'again'): Promise<unknown>;
+}
+
+/** What Temporal knows of deliveries. */
+export interface DeliveryRunList {
+  /** Ids of deliveries whose workflow was started since then, `limit` runs at most. Throws when Temporal can't list. */
+  startedSince(since: Date, limit: number): Promise<string[]>;
+}
+
 export interface AttemptSettings {
   /** Replaces the profiles' schedules, for trials and tests. */
   readonly retryWaitsMs: readonly number[] | null;
@@ -46,6 +61,11 @@ export interface ActivityDependencies {
   readonly paces: PaceStore;
   readonly health: EndpointHealthStore;
   readonly notices: NoticeStore;
+  readonly replays: ReplayStore;
+  readonly starter: DeliveryStarter;
+  readonly retention: RetentionStore;
+  readonly reconciliation: ReconcileStore;
+  readonly deliveryRuns: DeliveryRunList;
   /** Null where nobody sends mails. */
   readonly mailer: Mailer | null;
   readonly caller: EndpointCaller;

@@ -1,3 +1,4 @@
+import type { ReconcileReport } from '../activities/contracts/reconcile-activities.js';
 import type { Config } from './config/config.js';
 import type { EncryptionKey } from './config/key-ring.js';
 import { ApiKeyStore } from './database/api-key-store.js';
@@ -7,13 +8,20 @@ import { createDataSource, type DataSource, migrate } from './database/data-sour
 import { DeadLetterStore } from './database/dead-letter-store.js';
 import { DeliveryStore } from './database/delivery-store.js';
 import { EndpointStore } from './database/endpoint-store.js';
+import { EventFeedStore, prepareFeed } from './database/event-feed-store.js';
 import { EventStore } from './database/event-store.js';
+import { LetterStore } from './database/letter-store.js';
 import { NoticeStore } from './database/notice-store.js';
+import { ReconcileStore } from './database/reconcile-store.js';
+import { RetentionStore } from './database/retention-store.js';
+import { StatsStore } from './database/stats-store.js';
 import { SweepStore } from './database/sweep-store.js';
-import { WaitingDeliveries } from './database/waiting-deliveries.js';
+import { closingBatch, WaitingDeliveries } from './database/waiting-deliveries.js';
 import { PaceStore } from './database/pace-store.js';
+import { ReplayStore } from './database/replay-store.js';
 import { Releaser } from './temporal/releaser.js';
 import { EndpointCaller } from './contact/endpoint-caller.js';
+import { BacklogStore } from './database/backlog-store.js';
 import { EndpointHealthStore } from './database/endpoint-health-store.js';
 import type { AddressPolicy } from './delivery/address-policy.js';
 import { readCertificates } from './delivery/ca-file.js';
@@ -22,6 +30,7 @@ import { createMailer, type Mailer } from './mail/mailer.js';
 import { pause } from './pause.js';
 import { SecretBox } from './security/secret-box.js';
 import type { Logger } from './telemetry/logger.js';
+import { DeliveryRuns } from './temporal/delivery-runs.js';
 import { TemporalAnnouncer } from './temporal/announcer.js';
 import { type ConnectionKind, TemporalConnection } from './temporal/connection.js';
 import { Dispatcher } from './temporal/dispatcher.js';
@@ -46,13 +55,20 @@ export class Core {
   readonly deliveries: DeliveryStore;
   readonly endpoints: EndpointStore;
   readonly events: EventStore;
+  readonly feed: EventFeedStore;
+  readonly stats: StatsStore;
+  readonly retention: RetentionStore;
+  readonly reconciliation: ReconcileStore;
+  readonly deliveryRuns: DeliveryRuns;
   readonly paces: PaceStore;
+  readonly replays: ReplayStore;
   readonly health: EndpointHealthStore;
   readonly notices: NoticeStore;
   readonly mailer: Mailer | null;
   readonly client: DeliveryClient;
   readonly caller: EndpointCaller;
   readonly letters: DeadLetterStore;
+  readonly letterLists: LetterStore;
   readonly sweeps: SweepStore;
   readonly waiting: WaitingDeliveries;
   readonly secrets: SecretBox;
@@ -83,6 +99,10 @@ export class Core {
     this.deliveries = new DeliveryStore(this.db);
     this.endpoints = new EndpointStore(this.db);
     this.events = new EventStore(this.db, { unverifiedEvents: config.verification.events });
+    this.feed = new EventFeedStore(this.db);
+    this.stats = new StatsStore(this.db);
+    this.retention = new RetentionStore(this.db, config.retention);
+    this.reconciliation = new ReconcileStore(this.db, letterExpiryMs);
     this.mailer = createMailer(config.mail, config.publicUrl);
     this.notices = new NoticeStore(this.db, this.events, { mails: this.mailer !== null });
     this.health = new EndpointHealthStore(this.db, this.notices, {
@@ -91,8 +111,10 @@ export class Core {
       autoEnable: config.health.autoEnable,
     });
     this.letters = new DeadLetterStore(this.db, this.notices);
+    this.letterLists = new LetterStore(this.db);
     this.sweeps = new SweepStore(this.db);
     this.paces = new PaceStore(this.db, { retryShare, letterExpiryMs });
+    this.replays = new ReplayStore(this.db, { maxItems: config.replay.maxItems });
     this.waiting = new WaitingDeliveries(this.db, letterExpiryMs);
     this.secrets = new SecretBox(options.keyRing);
     this.addresses = { allowHttp, allowedCidrs };
@@ -110,12 +132,14 @@ export class Core {
       { address: options.temporalAddress, namespace: config.temporal.namespace },
       log,
     );
+    this.deliveryRuns = new DeliveryRuns(this.temporal);
     this.gateway = new TemporalGateway(this.temporal, log, { alertWindowMs, workflowTaskTimeoutMs });
     this.dispatcher = new Dispatcher(this.gateway, (id, round) => this.sweeps.woken(id, round), log);
     this.announcer = new TemporalAnnouncer(this.gateway, log);
     this.releaser = new Releaser({
       paces: this.paces,
       sweeps: this.sweeps,
+      backlogs: new BacklogStore(this.db, this.notices, config.backlog),
       dispatcher: this.dispatcher,
       queueAgeMs,
       letterAdded: (endpointId) => this.announcer.letterAdded(endpointId),
@@ -125,8 +149,12 @@ export class Core {
       store: this.sweeps,
       waiting: this.waiting,
       health: this.health,
+      replays: this.replays,
       gateway: this.gateway,
-      housekeeping: () => this.events.forgetOldKeys(),
+      housekeeping: async () => {
+        await this.events.forgetOldKeys();
+        await this.letterLists.expireLetters(closingBatch);
+      },
       log,
     });
   }
@@ -143,7 +171,10 @@ export class Core {
     for (let waitMs = 250; ; waitMs = Math.min(waitMs * 2, 5_000)) {
       try {
         if (!this.db.isInitialized) await this.db.initialize();
-        await migrate(this.db);
+        await migrate(this.db, async () => {
+          const { epoch, raised } = await prepareFeed(this.db);
+          if (raised) log.warn({ epoch }, 'the database was restored: the order of events begins a new epoch');
+        });
         break;
       } catch (error) {
         // Waiting mends neither a wrong password nor a missing database.
@@ -162,6 +193,15 @@ export class Core {
       () => false,
     );
     const result = await Promise.race([answered, pause(timeoutMs, late.signal).then(() => false)]);
+    late.abort();
+    return result;
+  }
+
+  /** The last report, for `/readyz`; null where there is none, or the database doesn't answer in time. */
+  async lastReconciliation(timeoutMs = 1_000): Promise<ReconcileReport | null> {
+    const late = new AbortController();
+    const report = this.reconciliation.lastReport().catch(() => null);
+    const result = await Promise.race([report, pause(timeoutMs, late.signal).then(() => null)]);
     late.abort();
     return result;
   }

@@ -2,17 +2,21 @@ import { createActivities } from '../activities/index.js';
 import type { Core } from './core.js';
 import { pause } from './pause.js';
 import { registerSearchAttributes, SearchAttributeTypeError } from './temporal/search-attributes.js';
+import { ScheduleKeeper } from './temporal/schedules.js';
 import { WorkerHost } from './temporal/worker-host.js';
 
 /** The workers of a process. They start once Temporal is connected, and stop after their attempts have been recorded. */
 export class WorkerProcess {
   private host: WorkerHost | null = null;
   private stopping = false;
+  private readonly schedules: ScheduleKeeper;
 
   constructor(
     private readonly core: Core,
     private readonly bundlePath?: string,
-  ) {}
+  ) {
+    this.schedules = new ScheduleKeeper(core.temporal, core.options.log);
+  }
 
   /** Resolves once the workers poll. */
   async start(): Promise<void> {
@@ -34,6 +38,11 @@ export class WorkerProcess {
         paces: core.paces,
         health: core.health,
         notices: core.notices,
+        replays: core.replays,
+        starter: core.gateway,
+        retention: core.retention,
+        reconciliation: core.reconciliation,
+        deliveryRuns: core.deliveryRuns,
         mailer: core.mailer,
         caller: core.caller,
         sender: core.client,
@@ -47,6 +56,7 @@ export class WorkerProcess {
       log,
       ...(this.bundlePath === undefined ? {} : { bundlePath: this.bundlePath }),
     });
+    this.schedules.start();
     log.info({ namespace }, 'workers poll');
   }
 
@@ -57,6 +67,7 @@ export class WorkerProcess {
 
   async stop(): Promise<void> {
     this.stopping = true;
+    await this.schedules.stop();
     await this.host?.stop();
   }
 

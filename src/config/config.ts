@@ -41,6 +41,16 @@ const list = (text: string): string[] =>
     .map((item) => item.trim())
     .filter((item) => item !== '');
 
+const hour = 3_600_000;
+const day = 24 * hour;
+const kept = (leastMs: number) =>
+  parsed(parseDurationMs)
+    .refine(
+      (ms) => ms >= leastMs && ms <= 3_650 * day,
+      `must be ${leastMs >= day ? `${leastMs / day}d` : '1h'} – 3650d`,
+    )
+    .optional();
+
 /** Every environment variable that Posthorn reads; docs/reference/configuration.md has a row for each. */
 const variables = {
   POSTHORN_HTTP_HOST: z.string().min(1).optional(),
@@ -86,6 +96,10 @@ const variables = {
   POSTHORN_DELIVERY_QUEUE_AGE: parsed(parseDurationMs)
     .refine((ms) => ms >= 1_000, 'must be at least 1s')
     .default(86_400_000),
+  POSTHORN_HEALTH_BACKLOG_SIZE: count(1, 1_000_000).default(100),
+  POSTHORN_HEALTH_BACKLOG_WINDOW: parsed(parseDurationMs)
+    .refine((ms) => ms >= 60_000, 'must be at least 1m')
+    .default(3_600_000),
   POSTHORN_DELIVERY_CA_FILE: z.string().min(1).optional(),
   POSTHORN_VERIFICATION_REQUIRED: flag.default(true),
   POSTHORN_VERIFICATION_EVENTS: z.enum(['hold', 'drop']).default('hold'),
@@ -109,6 +123,8 @@ const variables = {
     .refine((ms) => ms >= 7 * 86_400_000 && ms <= 365 * 86_400_000, 'must be 7d – 365d')
     .default(7 * 86_400_000),
   POSTHORN_HEALTH_AUTO_ENABLE: flag.default(true),
+  POSTHORN_REPLAY_MAX_ITEMS: count(1, 1_000_000).default(100_000),
+  POSTHORN_REPLAY_RATE: count(1, 1_000).default(20),
   POSTHORN_MAIL_SMTP_URL: z
     .string()
     .refine(
@@ -124,6 +140,10 @@ const variables = {
     )
     .optional(),
   POSTHORN_MAIL_DIR: z.string().min(1).optional(),
+  POSTHORN_RETENTION_PAYLOADS: kept(hour),
+  POSTHORN_RETENTION_ATTEMPTS: kept(2 * day),
+  POSTHORN_RETENTION_DELIVERIES: kept(2 * day),
+  POSTHORN_RETENTION_EVENTS: kept(2 * day),
   POSTHORN_TEMPORAL_WORKFLOW_TASK_TIMEOUT: parsed(parseDurationMs)
     .refine((ms) => ms >= 1_000 && ms <= 120_000, 'must be 1s – 120s')
     .optional(),
@@ -174,7 +194,8 @@ export function loadConfig(kind: ProcessKind, env: NodeJS.ProcessEnv = process.e
         `${key} is not a setting of Posthorn: correct or unset it (docs/reference/configuration.md lists them all)`,
       );
   }
-  if (!result.success || problems.length > 0) throw new ConfigError(problems);
+  const retention = result.success ? retentionOf(result.data, problems) : null;
+  if (!result.success || !retention || problems.length > 0) throw new ConfigError(problems);
   const v = result.data;
   // The embedded default lets a newcomer try it against their own machine; elsewhere https and public addresses only.
   const embedded = kind === 'standalone';
@@ -237,6 +258,8 @@ export function loadConfig(kind: ProcessKind, env: NodeJS.ProcessEnv = process.e
       /** Null: the server's 10 s. After this long a killed worker's first attempts go on elsewhere. */
       workflowTaskTimeoutMs: v.POSTHORN_TEMPORAL_WORKFLOW_TASK_TIMEOUT,
     },
+    /** A backlog that grows is told to its owner: from this size on, once a window. */
+    backlog: { atLeast: v.POSTHORN_HEALTH_BACKLOG_SIZE, windowMs: v.POSTHORN_HEALTH_BACKLOG_WINDOW },
     verification: {
       /** Off: new endpoints are active at once. */
       required: v.POSTHORN_VERIFICATION_REQUIRED,
@@ -251,6 +274,14 @@ export function loadConfig(kind: ProcessKind, env: NodeJS.ProcessEnv = process.e
       expiryNoticeMs: v.POSTHORN_HEALTH_EXPIRY_NOTICE,
       autoEnable: v.POSTHORN_HEALTH_AUTO_ENABLE,
     },
+    replay: {
+      /** Deliveries of one bulk replay, at most. */
+      maxItems: v.POSTHORN_REPLAY_MAX_ITEMS,
+      /** Started a second, where the request doesn't say. */
+      ratePerSecond: v.POSTHORN_REPLAY_RATE,
+    },
+    /** How long things are kept. */
+    retention,
     mail: {
       /** Holds a password: never shown. */
       smtpUrl: v.POSTHORN_MAIL_SMTP_URL ?? null,
@@ -261,4 +292,20 @@ export function loadConfig(kind: ProcessKind, env: NodeJS.ProcessEnv = process.e
     sampleReceiver: { enabled: v.POSTHORN_SAMPLE_RECEIVER, port: v.POSTHORN_SAMPLE_RECEIVER_PORT },
     logLevel: v.POSTHORN_LOG_LEVEL,
   };
+}
+
+/** Nothing is kept without what it belongs to: a default gives way, a setting is refused. */
+function retentionOf(v: z.infer<typeof schema>, problems: string[]) {
+  const deliveriesMs = v.POSTHORN_RETENTION_DELIVERIES ?? 90 * day;
+  const attemptsMs = v.POSTHORN_RETENTION_ATTEMPTS ?? Math.min(90 * day, deliveriesMs);
+  const eventsMs = v.POSTHORN_RETENTION_EVENTS ?? Math.max(90 * day, deliveriesMs);
+  const payloadsMs = v.POSTHORN_RETENTION_PAYLOADS ?? Math.min(30 * day, eventsMs);
+  const within = (shorter: [string, number], longer: [string, number]): void => {
+    if (shorter[1] > longer[1])
+      problems.push(`POSTHORN_RETENTION_${shorter[0]}: must not be longer than POSTHORN_RETENTION_${longer[0]}`);
+  };
+  within(['ATTEMPTS', attemptsMs], ['DELIVERIES', deliveriesMs]);
+  within(['DELIVERIES', deliveriesMs], ['EVENTS', eventsMs]);
+  within(['PAYLOADS', payloadsMs], ['EVENTS', eventsMs]);
+  return { payloadsMs, attemptsMs, deliveriesMs, eventsMs };
 }

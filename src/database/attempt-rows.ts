@@ -27,7 +27,8 @@ export interface LoadedDelivery {
     readonly apiVersion: string | null;
     readonly source: string | null;
     readonly subject: string | null;
-    readonly data: string;
+    /** Null once the payload was purged: there is nothing left to send. */
+    readonly data: string | null;
   };
   readonly endpoint: EndpointToCall & {
     readonly status: EndpointStatus;

@@ -171,7 +171,7 @@ interface LoadRow extends EndpointToCallRow {
   api_version: string | null;
   source: string | null;
   subject: string | null;
-  data: string;
+  data: string | null;
   endpoint_status: LoadedDelivery['endpoint']['status'];
   status_reason: string | null;
   deleted: boolean;

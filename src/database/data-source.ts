@@ -60,12 +60,19 @@ export function createDataSource({ url, poolSize }: DatabaseOptions): DataSource
   });
 }
 
-/** Applies what is missing. Several processes may start at once: one works, the others wait for it. */
-export async function migrate(dataSource: DataSource): Promise<void> {
+/**
+ * Applies what is missing, then does the rest that only one process may do at a time. Several may start at once: one works, the
+ * others wait for it.
+ */
+export async function migrate(
+  dataSource: DataSource,
+  afterwards: () => Promise<void> = async () => undefined,
+): Promise<void> {
   const runner = dataSource.createQueryRunner();
   try {
     await runner.query('select pg_advisory_lock($1)', [migrationLock]);
     await dataSource.runMigrations();
+    await afterwards();
   } finally {
     await runner.query('select pg_advisory_unlock($1)', [migrationLock]).catch(() => undefined);
     await runner.release();

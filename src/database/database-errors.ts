@@ -46,6 +46,11 @@ export function isDatabaseRefused(error: unknown): boolean {
   return ['28', '3D'].includes((codeOf(error) ?? '').slice(0, 2));
 }
 
+/** The statement was ended because it took too long. */
+export function isStatementTooLong(error: unknown): boolean {
+  return codeOf(error) === '57014';
+}
+
 function codeOf(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null) return undefined;
   const { code, driverError } = error as { code?: unknown; driverError?: unknown };

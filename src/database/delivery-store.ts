@@ -1,6 +1,9 @@
 import type { DataSource } from 'typeorm';
 import type { CancelInput, CancelOutcome } from '../../activities/contracts/delivery-activities.js';
 import { type DeliveryReason, type DeliveryStatus, isTerminal } from '../domain/closed-lists.js';
+import type { LetterResolution } from '../domain/letters.js';
+import { type DeliveryHistory, readHistory } from './delivery-history.js';
+import { type DeliveryFilter, deliveryListStatement } from './delivery-list.js';
 import { keyset, type Page, type PageRequest, toPage } from './page.js';
 
 export interface DeliveryRow {
@@ -38,13 +41,6 @@ export interface AttemptRow {
   readonly resent: boolean;
 }
 
-export interface DeliveryFilter {
-  readonly status?: DeliveryStatus | undefined;
-  readonly endpointId?: string | undefined;
-  readonly eventId?: string | undefined;
-  readonly type?: string | undefined;
-}
-
 /** Who asks for a redelivery or a cancellation, and why. */
 export interface Requester {
   readonly keyId: string;
@@ -54,6 +50,9 @@ export interface Requester {
 export type RedeliveryResult =
   | { readonly kind: 'accepted'; readonly delivery: DeliveryRow }
   | { readonly kind: 'already_in_progress'; readonly delivery: DeliveryRow }
+  /** Nothing is left to send. */
+  | { readonly kind: 'payload_expired' }
+  | { readonly kind: 'letter_resolved'; readonly resolution: LetterResolution }
   | {
       readonly kind: 'endpoint_unavailable';
       readonly why: 'deleted' | 'disabled' | 'paused' | 'expired' | 'pending_verification';
@@ -73,19 +72,9 @@ export class DeliveryStore {
   constructor(private readonly db: DataSource) {}
 
   async list(tenantId: string, filter: DeliveryFilter, page: PageRequest): Promise<Page<DeliveryRow>> {
-    const values: unknown[] = [tenantId];
-    const conditions = [
-      ['status', filter.status],
-      ['endpoint_id', filter.endpointId],
-      ['event_id', filter.eventId],
-      ['type', filter.type],
-    ].flatMap(([column, value]) => (value === undefined ? [] : [`and ${column} = $${values.push(value)}`]));
-    const keys = keyset('id', page, values.length + 1);
-    const rows = await this.db.query<DeliveryRow[]>(
-      `select ${columns} from deliveries where tenant_id = $1 ${conditions.join(' ')} ${keys.where} ${keys.order}`,
-      [...values, ...keys.values],
-    );
-    return toPage(rows, page);
+    const statement = deliveryListStatement(columns, tenantId, filter, page);
+    if (!statement) return toPage<DeliveryRow>([], page);
+    return toPage(await this.db.query<DeliveryRow[]>(statement.text, [...statement.values]), page);
   }
 
   async get(tenantId: string, id: string): Promise<DeliveryRow | null> {
@@ -96,37 +85,63 @@ export class DeliveryStore {
     return row ?? null;
   }
 
-  /** The attempts of a delivery, in order; null when the tenant has no such delivery. */
-  async attempts(
-    tenantId: string,
-    id: string,
-    page: { limit: number; afterNumber: number },
-  ): Promise<AttemptRow[] | null> {
+  /** The attempts of a delivery, oldest first; null when the tenant has no such delivery. */
+  async attempts(tenantId: string, id: string, page: PageRequest): Promise<Page<AttemptRow> | null> {
     const delivery = await this.get(tenantId, id);
     if (!delivery) return null;
-    return await this.db.query<AttemptRow[]>(
+    const keys = keyset('number', page, 2, 'oldest first');
+    const rows = await this.db.query<AttemptRow[]>(
       `select id, number, round, started_at, duration_ms, status_code, error_code, error_message, response_headers, response_body,
               response_truncated, remote_address, resent
-         from attempts where delivery_id = $1 and number > $2 order by number limit $3`,
-      [id, page.afterNumber, page.limit],
+         from attempts where delivery_id = $1 ${keys.where} ${keys.order}`,
+      [id, ...keys.values],
     );
+    return toPage(rows, page, ({ number }) => String(number));
+  }
+
+  /** What is kept of its past; null when the tenant has no such delivery. */
+  history(tenantId: string, id: string): Promise<DeliveryHistory | null> {
+    return readHistory(this.db, tenantId, id);
   }
 
   /**
    * Makes a redelivery durable: a closed row opens its next round, a waiting one is due at once. An attempt that is already
-   * due or in flight is the answer to the wish, so nothing is written then. Null when the tenant has no such delivery.
+   * due or in flight is the answer to the wish, so nothing is written then. An open letter keeps who asked: should it be resolved
+   * by a success, it was by them. With `letterRound`, only if that letter is open. Null when the tenant has no such delivery.
    */
-  async redeliver(tenantId: string, id: string, by: Requester): Promise<RedeliveryResult | null> {
+  async redeliver(
+    tenantId: string,
+    id: string,
+    by: Requester,
+    { letterRound }: { letterRound?: number } = {},
+  ): Promise<RedeliveryResult | null> {
     return this.db.transaction(async (tx) => {
       const [row] = await tx.query<
-        { status: DeliveryStatus; waits: boolean | null; endpoint_status: string; deleted: boolean }[]
+        {
+          status: DeliveryStatus;
+          waits: boolean | null;
+          endpoint_status: string;
+          deleted: boolean;
+          purged: boolean;
+        }[]
       >(
-        `select d.status, greatest(d.next_attempt_at, e.not_before) > clock_timestamp() as waits, e.status as endpoint_status, e.deleted_at is not null as deleted
-           from deliveries d join endpoints e on e.id = d.endpoint_id
+        `select d.status, greatest(d.next_attempt_at, e.not_before) > clock_timestamp() as waits, e.status as endpoint_status, e.deleted_at is not null as deleted,
+                v.payload_purged_at is not null as purged
+           from deliveries d join endpoints e on e.id = d.endpoint_id join events v on v.tenant_id = d.tenant_id and v.id = d.event_id
           where d.tenant_id = $1 and d.id = $2 for update of d`,
         [tenantId, id],
       );
       if (!row) return null;
+      if (letterRound !== undefined) {
+        // Whoever resolves a letter has the delivery's row locked, but for those who resolve it by hand.
+        const [letter] = await tx.query<{ resolution: LetterResolution | null }[]>(
+          'select resolution from dead_letters where delivery_id = $1 and round = $2 for update',
+          [id, letterRound],
+        );
+        if (!letter) return null;
+        if (letter.resolution !== null) return { kind: 'letter_resolved', resolution: letter.resolution };
+      }
+      if (row.purged) return { kind: 'payload_expired' };
       if (row.deleted) return { kind: 'endpoint_unavailable', why: 'deleted' };
       if (row.endpoint_status !== 'active') {
         return {
@@ -147,7 +162,9 @@ export class DeliveryStore {
              status = case when status in ('succeeded', 'failed', 'cancelled') or round_attempts = 0 then 'pending' else 'retrying' end,
              reason = 'redelivery_requested', request_reason = $2, requested_by = $3,
              next_attempt_at = now(), sweep_after = now() + interval '${redeliveryGraceMs} ms', wake_requested = true, updated_at = now()
-            where id = $1 returning *)
+            where id = $1 returning *
+         ), l as (
+           update dead_letters set resolved_by = $3, resolved_reason = $2 where delivery_id = $1 and resolved_at is null)
          select ${columns} from d`,
         [id, by.reason, by.keyId],
       );

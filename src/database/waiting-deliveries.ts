@@ -8,6 +8,15 @@ export interface ClosedDelivery {
   readonly status: 'cancelled' | 'failed' | 'held';
 }
 
+/** A letter for each failed row of `d`; `$2` is how long letters are kept, in milliseconds. */
+const insertLetters = `
+         insert into dead_letters (delivery_id, round, tenant_id, event_id, endpoint_id, type, reason, attempts, last_status_code,
+                                   last_error, expires_at)
+         select id, round, tenant_id, event_id, endpoint_id, type, reason, attempt_count, last_status_code, last_error,
+                now() + $2 * interval '1 ms'
+           from d where status = 'failed'
+         on conflict (delivery_id, round) do nothing`;
+
 /**
  * An endpoint that isn't active any more takes its waiting deliveries along: deleted → `cancelled`, disabled or expired → `failed`
  * with a letter, paused or unverified → `held`. The endpoint's own row must have been changed and committed before.
@@ -41,6 +50,23 @@ export class WaitingDeliveries {
     return closed ?? null;
   }
 
+  /** One waiting delivery whose payload was purged: it can never be sent. Null when there was nothing to close. */
+  async closeWithoutPayload(deliveryId: string): Promise<ClosedDelivery | null> {
+    const [closed] = await this.db.query<ClosedDelivery[]>(
+      `with d as (
+         update deliveries d set status = 'failed', reason = 'payload_expired', next_attempt_at = null, sweep_after = null,
+                wake_requested = false, slot = null, held_since = null, updated_at = now()
+           from events v
+          where d.id = $1 and v.tenant_id = d.tenant_id and v.id = d.event_id and v.payload_purged_at is not null
+            and d.status in ('pending', 'retrying', 'held')
+         returning d.*
+       ), l as (${insertLetters})
+       select id, status from d`,
+      [deliveryId, this.letterExpiryMs],
+    );
+    return closed ?? null;
+  }
+
   private async close(which: string, parameter: string): Promise<ClosedDelivery[]> {
     return await this.db.query<ClosedDelivery[]>(
       `with chosen as materialized (${which}), d as (
@@ -59,14 +85,7 @@ export class WaitingDeliveries {
           and (e.deleted_at is not null or e.status <> 'active')
           and (d.status in ('pending', 'retrying') or (d.status = 'held' and (e.deleted_at is not null or e.status in ('disabled', 'expired'))))
        returning d.*
-       ), l as (
-         insert into dead_letters (delivery_id, round, tenant_id, event_id, endpoint_id, type, reason, attempts, last_status_code,
-                                   last_error, expires_at)
-         select id, round, tenant_id, event_id, endpoint_id, type, reason, attempt_count, last_status_code, last_error,
-                now() + $2 * interval '1 ms'
-           from d where status = 'failed'
-         on conflict (delivery_id, round) do nothing
-       )
+       ), l as (${insertLetters})
        select id, status from d`,
       [parameter, this.letterExpiryMs],
     );

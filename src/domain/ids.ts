@@ -9,6 +9,7 @@ export const idPrefixes = {
   /** Of a verification, a ping, a test send: what is no delivery. */
   message: 'msg_',
   notice: 'ntc_',
+  replay: 'rpl_',
 } as const;
 
 const ulid = '[0-7][0-9A-HJKMNP-TV-Z]{25}';
@@ -21,6 +22,11 @@ export function isDeliveryId(id: string): boolean {
 /** Does `id` have the form of an endpoint's id? */
 export function isEndpointId(id: string): boolean {
   return new RegExp(`^${idPrefixes.endpoint}${ulid}$`).test(id);
+}
+
+/** Does `id` have the form of a replay's id? */
+export function isReplayId(id: string): boolean {
+  return new RegExp(`^${idPrefixes.replay}${ulid}$`).test(id);
 }
 
 /** A producer's own event id: 1 – 200 of these characters. */

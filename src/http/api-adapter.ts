@@ -24,6 +24,8 @@ export class ApiAdapter extends FastifyAdapter {
       // While stopping, what still comes over an open connection is answered, and the connection closed.
       return503OnClosing: false,
       requestTimeout: 30_000,
+      // Events may have ids of 200 characters.
+      routerOptions: { maxParamLength: 600 },
       genReqId: () => randomUUID(),
       frameworkErrors: answer,
       clientErrorHandler: (error: NodeJS.ErrnoException, socket: Socket) => filter.answerSocket(error, socket),

@@ -10,10 +10,16 @@ import { DeliveryStore } from '../database/delivery-store.js';
 import { EndpointSecretStore } from '../database/endpoint-secret-store.js';
 import { EndpointHealthStore } from '../database/endpoint-health-store.js';
 import { EndpointStore } from '../database/endpoint-store.js';
+import { EventFeedStore } from '../database/event-feed-store.js';
 import { EventStore } from '../database/event-store.js';
+import { LetterStore } from '../database/letter-store.js';
 import { NoticeStore } from '../database/notice-store.js';
+import { ReplayStore } from '../database/replay-store.js';
+import { StatsStore } from '../database/stats-store.js';
 import { WaitingDeliveries } from '../database/waiting-deliveries.js';
 import { AccessGuard } from './access/access.guard.js';
+import { DeadLettersController } from '../modules/dead-letters/dead-letters.controller.js';
+import { DeadLettersService } from '../modules/dead-letters/dead-letters.service.js';
 import { DeliveriesController } from '../modules/deliveries/deliveries.controller.js';
 import { DeliveriesService } from '../modules/deliveries/deliveries.service.js';
 import { ConsentController } from '../modules/endpoints/consent.controller.js';
@@ -24,10 +30,17 @@ import { EndpointSecretsService } from '../modules/endpoints/endpoint-secrets.se
 import { EndpointsController } from '../modules/endpoints/endpoints.controller.js';
 import { EndpointsService } from '../modules/endpoints/endpoints.service.js';
 import { EventsController } from '../modules/events/events.controller.js';
+import { EventFeedService } from '../modules/events/event-feed.service.js';
 import { EventsService } from '../modules/events/events.service.js';
 import { HealthController, type Readiness } from '../modules/health/health.controller.js';
 import { NoticesController } from '../modules/notices/notices.controller.js';
 import { NoticesService } from '../modules/notices/notices.service.js';
+import { StatsController } from '../modules/stats/stats.controller.js';
+import { StatsService } from '../modules/stats/stats.service.js';
+import { LetterReplaysController } from '../modules/replays/letter-replays.controller.js';
+import { RecoverController } from '../modules/replays/recover.controller.js';
+import { ReplaysController } from '../modules/replays/replays.controller.js';
+import { ReplaysService } from '../modules/replays/replays.service.js';
 import { ApiAdapter } from './api-adapter.js';
 import { createOpenApi } from './openapi.js';
 import { ProblemFilter } from './problems/problem.filter.js';
@@ -46,6 +59,7 @@ class CoreModule {
     const readiness: Readiness = {
       database: () => core.databaseAnswers(),
       temporal: () => core.temporal.isHealthy(),
+      reconciliation: () => core.lastReconciliation(),
     };
     const providers = [
       { provide: ApiKeyStore, useValue: core.apiKeys },
@@ -55,7 +69,11 @@ class CoreModule {
       { provide: EndpointHealthStore, useValue: core.health },
       { provide: EndpointCaller, useValue: core.caller },
       { provide: EventStore, useValue: core.events },
+      { provide: EventFeedStore, useValue: core.feed },
+      { provide: StatsStore, useValue: core.stats },
+      { provide: LetterStore, useValue: core.letterLists },
       { provide: NoticeStore, useValue: core.notices },
+      { provide: ReplayStore, useValue: core.replays },
       { provide: WaitingDeliveries, useValue: core.waiting },
       { provide: SecretBox, useValue: core.secrets },
       { provide: TemporalAnnouncer, useValue: core.announcer },
@@ -76,16 +94,25 @@ class CoreModule {
     EndpointSecretsController,
     ConsentController,
     DeliveriesController,
+    DeadLettersController,
+    ReplaysController,
+    LetterReplaysController,
+    RecoverController,
     NoticesController,
+    StatsController,
     HealthController,
   ],
   providers: [
     EventsService,
+    EventFeedService,
     EndpointsService,
     EndpointSecretsService,
     EndpointCallsService,
     DeliveriesService,
+    DeadLettersService,
+    ReplaysService,
     NoticesService,
+    StatsService,
     { provide: APP_GUARD, useClass: AccessGuard },
   ],
 })

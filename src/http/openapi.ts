@@ -24,7 +24,9 @@ export function createOpenApi(app: INestApplication): OpenAPIObject {
     .addTag('events', 'What happened, as published by your services.')
     .addTag('endpoints', 'Who wants to know: a URL, the event types it wants, its secret and settings.')
     .addTag('deliveries', 'One event on its way to one endpoint, with its attempts.')
+    .addTag('replays', 'Many deliveries sent again, as one job.')
     .addTag('notices', 'What owners of endpoints were told, by mail, by event and here.')
+    .addTag('stats', 'How deliveries go: rates, latencies, and what waits.')
     .addTag('health', 'For load balancers and orchestrators; open to everybody.')
     .addBearerAuth({ type: 'http', scheme: 'bearer', description: 'An API key.' });
   const document = SwaggerModule.createDocument(app, builder.build(), {

@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { type Cursor, decodeCursor, defaultPageLimit, maxPageLimit } from '../database/page.js';
+import { decodeCursor, defaultPageLimit, maxPageLimit, type PageRequest } from '../database/page.js';
 import { tenantIdPattern } from '../domain/ids.js';
+import { Problem } from './problems/problem.js';
 
 const limitRule = `limit is a whole number from 1 to ${maxPageLimit}`;
 
@@ -44,12 +46,35 @@ export const pageQuery = {
   tenant_id: tenantParameter,
 };
 
-export function toPageRequest(query: { limit: number; cursor?: string | undefined }): {
-  limit: number;
-  cursor: Cursor | null;
-} {
-  return { limit: query.limit, cursor: query.cursor === undefined ? null : decodeCursor(query.cursor) };
+/** Names a list with its filters, for the cursors that it gives: with others they would skip rows without a word. */
+export function listScope(list: string, tenantId: string, filter: object): string {
+  const given = Object.entries(filter).filter(([, value]) => value !== undefined);
+  const text = JSON.stringify([list, tenantId, ...given.sort(([a], [b]) => (a < b ? -1 : 1))]);
+  return createHash('sha256').update(text).digest('base64url').slice(0, 8);
 }
+
+/**
+ * What a query asks for of a list. `positions` is the form of that list's positions.
+ * @throws Problem 422 where the cursor belongs to another list or to other filters.
+ */
+export function toPageRequest(
+  query: { limit: number; cursor?: string | undefined },
+  { scope, positions = /^\w+$/ }: { scope?: string; positions?: RegExp } = {},
+): PageRequest {
+  const cursor = query.cursor === undefined ? null : decodeCursor(query.cursor);
+  if (cursor && (cursor.scope !== scope || !positions.test(cursor.id))) {
+    throw new Problem(
+      422,
+      'invalid_field',
+      'cursor belongs to another list, or to other filters: keep the filters the same, or begin without a cursor',
+      { field: 'cursor' },
+    );
+  }
+  return { limit: query.limit, cursor, scope };
+}
+
+/** Positions in lists that are ordered by a number. */
+export const numbered = /^\d{1,18}$/;
 
 export function listOf<T extends z.ZodType>(item: T) {
   return z.object({

@@ -21,11 +21,16 @@ export class TemporalAnnouncer implements Announcer {
   ) {}
 
   letterAdded(endpointId: string): Promise<void> {
-    return this.tell(endpointId, () => this.gateway.letterAdded(endpointId));
+    return this.tell({ endpoint_id: endpointId }, () => this.gateway.letterAdded(endpointId));
   }
 
   endpointChanged(endpointId: string): Promise<void> {
-    return this.tell(endpointId, () => this.gateway.endpointChanged(endpointId));
+    return this.tell({ endpoint_id: endpointId }, () => this.gateway.endpointChanged(endpointId));
+  }
+
+  /** Lost, it is the sweeper's. */
+  replayChanged(replayId: string): Promise<void> {
+    return this.tell({ replay_id: replayId }, () => this.gateway.replayChanged(replayId));
   }
 
   deliveriesClosed(closed: readonly ClosedDelivery[]): void {
@@ -42,13 +47,10 @@ export class TemporalAnnouncer implements Announcer {
     await this.telling;
   }
 
-  private async tell(endpointId: string, signal: () => Promise<void>): Promise<void> {
+  private async tell(about: object, signal: () => Promise<void>): Promise<void> {
     const late = new AbortController();
     const told = signal().catch((error: unknown) => {
-      this.log.debug(
-        { endpoint_id: endpointId, err: error },
-        'a workflow of the endpoint was not told; the sweeper will',
-      );
+      this.log.debug({ ...about, err: error }, 'a workflow was not told; the sweeper will');
     });
     await Promise.race([told, pause(tellTimeoutMs, late.signal)]);
     late.abort();

@@ -9,11 +9,13 @@ import { TypedSearchAttributes } from '@temporalio/common';
 import { deadLetterQueueSignals } from '../../workflows/contracts/dead-letter-queue.js';
 import { deliverSignals } from '../../workflows/contracts/deliver.js';
 import { endpointHealthSignals } from '../../workflows/contracts/endpoint-health.js';
+import { replaySignals } from '../../workflows/contracts/replay.js';
 import { fairAmongEndpoints } from '../../workflows/contracts/fairness.js';
 import {
   deadLetterQueueWorkflowId,
   deliverWorkflowId,
   endpointHealthWorkflowId,
+  replayWorkflowId,
   type StartedBy,
   startedByMemo,
   taskQueues,
@@ -111,8 +113,28 @@ export class TemporalGateway {
 
   /** By id, never by a visibility list, which lags. */
   async describe(deliveryId: string): Promise<RunState> {
+    return this.describeWorkflow(deliverWorkflowId(deliveryId));
+  }
+
+  async describeReplay(replayId: string): Promise<RunState> {
+    return this.describeWorkflow(replayWorkflowId(replayId));
+  }
+
+  /** Tells the replay's workflow that something changed, or starts it: which replay it is and how far it got, Postgres knows. */
+  async replayChanged(replayId: string): Promise<void> {
+    await this.client.workflow.signalWithStart(workflowTypes.replay, {
+      workflowId: replayWorkflowId(replayId),
+      taskQueue: taskQueues.control,
+      args: [{ replayId }],
+      staticSummary: `replay ${replayId}`,
+      signal: replaySignals.wake,
+      signalArgs: [],
+    });
+  }
+
+  private async describeWorkflow(workflowId: string): Promise<RunState> {
     try {
-      const { status } = await this.client.workflow.getHandle(deliverWorkflowId(deliveryId)).describe();
+      const { status } = await this.client.workflow.getHandle(workflowId).describe();
       if (status.name === 'RUNNING') return 'running';
       return status.name === 'TERMINATED' ? 'terminated' : 'closed';
     } catch (error) {

@@ -1,3 +1,4 @@
+import type { BacklogStore } from '../database/backlog-store.js';
 import type { PaceStore, WaitingEndpoint } from '../database/pace-store.js';
 import { riseSeconds, risenTo } from '../domain/pacing.js';
 import type { SweepStore } from '../database/sweep-store.js';
@@ -11,10 +12,12 @@ const releaseEveryMs = 1_000;
 const maxAtOnce = 200;
 const expireEveryMs = 10_000;
 const expireBatch = 1_000;
+const backlogEveryMs = 60_000;
 
 export interface ReleaserDependencies {
   readonly paces: PaceStore;
   readonly sweeps: SweepStore;
+  readonly backlogs: BacklogStore;
   readonly dispatcher: Dispatcher;
   /** What waits for its turn for longer than this is given up. */
   readonly queueAgeMs: number;
@@ -32,6 +35,7 @@ export class Releaser {
   private loop: Promise<void> = Promise.resolve();
   private away = false;
   private lastExpiry = 0;
+  private lastBacklog = 0;
 
   constructor(private readonly deps: ReleaserDependencies) {}
 
@@ -65,9 +69,14 @@ export class Releaser {
   async releaseOnce(): Promise<number> {
     const { paces } = this.deps;
     let released = 0;
-    for (const endpoint of await paces.waitingEndpoints()) {
+    const endpoints = await paces.waitingEndpoints();
+    for (const endpoint of endpoints) {
       if (this.abort.signal.aborted) return released;
       released += await this.releaseFor(endpoint);
+    }
+    if (Date.now() - this.lastBacklog > backlogEveryMs) {
+      this.lastBacklog = Date.now();
+      await this.deps.backlogs.warn(endpoints.map(({ id }) => id));
     }
     if (Date.now() - this.lastExpiry > expireEveryMs) {
       this.lastExpiry = Date.now();

@@ -1,4 +1,5 @@
 import type { EndpointHealthStore } from '../database/endpoint-health-store.js';
+import type { ReplayStore } from '../database/replay-store.js';
 import type { OverdueDelivery, SweepStore } from '../database/sweep-store.js';
 import type { WaitingDeliveries } from '../database/waiting-deliveries.js';
 import { isTerminal } from '../domain/closed-lists.js';
@@ -20,6 +21,7 @@ export interface SweeperDependencies {
   readonly store: SweepStore;
   readonly waiting: WaitingDeliveries;
   readonly health: EndpointHealthStore;
+  readonly replays: ReplayStore;
   readonly gateway: TemporalGateway;
   readonly housekeeping: () => Promise<void>;
   readonly log: Logger;
@@ -74,6 +76,7 @@ export class Sweeper {
     }
     const report = await this.sweepDeliveries(await store.overdue());
     await this.tellEndpoints();
+    await this.sweepReplays();
     for (const endpointId of await store.endpointsWithUnannouncedLetters(letterGraceMs))
       await gateway.letterAdded(endpointId);
     if (Date.now() - this.lastHousekeeping > housekeepingEveryMs) {
@@ -100,6 +103,21 @@ export class Sweeper {
       }
     } finally {
       await health.told(told, healthAgainMs);
+    }
+  }
+
+  /** Replays that nobody works on go on, but for those whose workflow was terminated by hand. */
+  private async sweepReplays(): Promise<void> {
+    const { replays, gateway } = this.deps;
+    const looked: string[] = [];
+    try {
+      for (const id of await replays.toSweep()) {
+        if ((await gateway.describeReplay(id)) === 'terminated') await replays.change(id, 'cancel', null);
+        else await gateway.replayChanged(id);
+        looked.push(id);
+      }
+    } finally {
+      await replays.lookAgainLater(looked);
     }
   }
 

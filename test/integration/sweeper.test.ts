@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createDataSource } from '../../src/database/data-source.js';
+import { ReplayStore } from '../../src/database/replay-store.js';
 import { SweepStore } from '../../src/database/sweep-store.js';
 import type { DeliveryStart, RunState, StartResult, TemporalGateway } from '../../src/temporal/gateway.js';
 import { Sweeper } from '../../src/temporal/sweeper.js';
@@ -74,6 +75,7 @@ function newSweeper(): Sweeper {
     store,
     waiting: attempts.waiting,
     health: attempts.health,
+    replays: new ReplayStore(attempts.db, { maxItems: 1_000 }),
     gateway: gateway as unknown as TemporalGateway,
     housekeeping: async () => undefined,
     log,

@@ -26,7 +26,8 @@ function workflowIdOf(name: string, { events }: HistoryJson): string {
     input: { payloads: { data: string }[] };
   };
   const input = JSON.parse(Buffer.from(started.input.payloads[0]!.data, 'base64').toString()) as Record<string, string>;
-  return input['deliveryId'] ?? `dead-letter-queue/${input['endpointId']}`;
+  const queue = name.startsWith('endpoint-health') ? 'endpoint-health' : 'dead-letter-queue';
+  return input['deliveryId'] ?? `${queue}/${input['endpointId']}`;
 }
 
 const replay = (name: string, history: HistoryJson, codePath = inject('workflowBundle')): Promise<void> =>
@@ -50,16 +51,19 @@ describe('today’s workflows replay the history', () => {
 });
 
 describe('the alarm rings', () => {
-  it.each(['deliver-exhausted', 'deliver-unrecorded', 'dead-letter-queue-two-windows'])(
-    'for %s with another activity in it',
-    async (name) => {
-      const history = parse(name);
-      const scheduled = history.events.find((event) => event['activityTaskScheduledEventAttributes']);
-      const attributes = scheduled!['activityTaskScheduledEventAttributes'] as { activityType: { name: string } };
-      attributes.activityType.name = 'somethingElse';
-      await expect(replay(name, history)).rejects.toThrow(DeterminismViolationError);
-    },
-  );
+  it.each([
+    'deliver-exhausted',
+    'deliver-unrecorded',
+    'dead-letter-queue-two-windows',
+    'dead-letter-queue-bounded-windows',
+    'endpoint-health-failing-to-recovered',
+  ])('for %s with another activity in it', async (name) => {
+    const history = parse(name);
+    const scheduled = history.events.find((event) => event['activityTaskScheduledEventAttributes']);
+    const attributes = scheduled!['activityTaskScheduledEventAttributes'] as { activityType: { name: string } };
+    attributes.activityType.name = 'somethingElse';
+    await expect(replay(name, history)).rejects.toThrow(DeterminismViolationError);
+  });
 
   it('for a first attempt whose local activity has another name', async () => {
     const history = parse('deliver-first-attempt-success');

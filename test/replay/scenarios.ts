@@ -1,6 +1,8 @@
 import type { WorkflowHandle } from '@temporalio/client';
 import { newId } from '../../src/security/new-id.js';
 import { heldAnswer, type ModelDelivery } from '../support/delivery-model.js';
+import type { NoticeType } from '../../src/domain/closed-lists.js';
+import type { ModelHealth } from '../support/endpoint-model.js';
 import { until } from '../support/posthorn.js';
 import type { WorkflowEngine } from '../support/workflow-engine.js';
 
@@ -15,6 +17,39 @@ async function toTheEnd(engine: WorkflowEngine, delivery: ModelDelivery): Promis
 async function waiting(engine: WorkflowEngine, delivery: ModelDelivery): Promise<WorkflowHandle> {
   const handle = await engine.dispatch(delivery);
   await until('it waits', async () => (await handle.query<{ phase: string }>('state')).phase === 'waiting');
+  return handle;
+}
+
+async function twoWindows(engine: WorkflowEngine): Promise<WorkflowHandle> {
+  const endpointId = newId('we_');
+  const announced = (): number => engine.model.announced.filter((one) => one.endpointId === endpointId).length;
+  engine.model.addLetters(endpointId, 1);
+  await engine.gateway.letterAdded(endpointId);
+  await until('the first window', async () => announced() === 1);
+  engine.model.addLetters(endpointId, 3);
+  await engine.gateway.letterAdded(endpointId);
+  const handle = engine.env.client.workflow.getHandle(`dead-letter-queue/${endpointId}`);
+  await handle.result();
+  return handle;
+}
+
+/** Days go by until the owner is told of this, and then the endpoint is deleted. */
+async function healthUntil(
+  engine: WorkflowEngine,
+  endpoint: ModelHealth,
+  told: NoticeType,
+  then: () => Promise<void> = async () => undefined,
+): Promise<WorkflowHandle> {
+  await engine.gateway.endpointChanged(endpoint.id);
+  await until(`${told} is told`, async () => {
+    await engine.env.sleep('12 hours');
+    return endpoint.told.includes(told);
+  });
+  await then();
+  endpoint.deleted = true;
+  await engine.gateway.endpointChanged(endpoint.id);
+  const handle = engine.env.client.workflow.getHandle(`endpoint-health/${endpoint.id}`);
+  await handle.result();
   return handle;
 }
 
@@ -101,16 +136,29 @@ export const scenarios: Record<string, Scenario> = {
     await engine.ending('a-name-of-its-own');
     return engine.handle('a-name-of-its-own');
   },
-  'dead-letter-queue-two-windows': async (engine) => {
-    const endpointId = newId('we_');
-    const announced = (): number => engine.model.announced.filter((one) => one.endpointId === endpointId).length;
-    engine.model.addLetters(endpointId, 1);
-    await engine.gateway.letterAdded(endpointId);
-    await until('the first window', async () => announced() === 1);
-    engine.model.addLetters(endpointId, 3);
-    await engine.gateway.letterAdded(endpointId);
-    const handle = engine.env.client.workflow.getHandle(`dead-letter-queue/${endpointId}`);
-    await handle.result();
-    return handle;
+  'dead-letter-queue-two-windows': (engine) => twoWindows(engine),
+  // The same, since it continues as new in the middle of a window.
+  'dead-letter-queue-bounded-windows': (engine) => twoWindows(engine),
+  'endpoint-health-failing-to-recovered': async (engine) => {
+    const endpoint = await engine.endpoints.add();
+    endpoint.attempt('failed', await engine.model.nowMs());
+    return healthUntil(engine, endpoint, 'endpoint.disabled', async () => {
+      endpoint.answers = true;
+      await engine.env.sleep('2 hours');
+    });
+  },
+  'endpoint-health-verified-then-gone': async (engine) => {
+    const endpoint = await engine.endpoints.addUnverified();
+    await engine.gateway.endpointChanged(endpoint.id);
+    await until('it was asked', async () => endpoint.calls.length > 0);
+    endpoint.answers = true;
+    await engine.env.sleep('1 minute');
+    endpoint.attempt('gone', await engine.model.nowMs());
+    return healthUntil(engine, endpoint, 'endpoint.disabled');
+  },
+  'endpoint-health-expired': async (engine) => {
+    const endpoint = await engine.endpoints.add();
+    endpoint.expiresAtMs = (await engine.model.nowMs()) + 8 * 86_400_000;
+    return healthUntil(engine, endpoint, 'endpoint.expired');
   },
 };

@@ -153,7 +153,12 @@ export class DeliveryModel {
   /** Announcements of the dead-letter queue: what each found. */
   readonly announced: { readonly endpointId: string; readonly letters: number; readonly atMs: number }[] = [];
   readonly unannounced = new Map<string, number>();
-  settings: AttemptSettings = { retryWaitsMs: null, refusedWaitMs: 30 * 60_000, letterExpiryMs: 30 * 86_400_000, maxInFlight: 64 };
+  settings: AttemptSettings = {
+    retryWaitsMs: null,
+    refusedWaitMs: 30 * 60_000,
+    letterExpiryMs: 30 * 86_400_000,
+    maxInFlight: 64,
+  };
 
   constructor(
     readonly nowMs: () => Promise<number>,

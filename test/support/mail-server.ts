@@ -31,11 +31,12 @@ export class MailServer {
       allowInsecureAuth: true,
       disabledCommands: ['STARTTLS'],
       logger: false,
-      onAuth: ({ username = '', password = '' }, _, done) => {
-        running?.logins.push({ user: username, password });
-        if (options.password === undefined || password === options.password) return done(null, { user: username });
+      onAuth: (login, _, done) => {
+        const { user, password } = { user: login.username ?? '', password: login.password ?? '' };
+        running?.logins.push({ user, password });
+        if (options.password === undefined || password === options.password) return done(null, { user });
         // As rude as a server can be.
-        return done(new Error(`Invalid login for ${username} with ${password}`));
+        return done(new Error(`Invalid login for ${user} with ${password}`));
       },
       onData: (stream, session, done) => {
         const chunks: Buffer[] = [];

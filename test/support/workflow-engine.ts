@@ -9,6 +9,7 @@ import { registerSearchAttributes } from '../../src/temporal/search-attributes.j
 import { installRuntime, WorkerHost } from '../../src/temporal/worker-host.js';
 import type { deliver } from '../../workflows/deliver.workflow.js';
 import { DeliveryModel, type ModelDelivery } from './delivery-model.js';
+import { EndpointModel } from './endpoint-model.js';
 import { findTemporalTestServer } from './temporal-test-server.js';
 
 const nothing = (): void => undefined;
@@ -21,6 +22,8 @@ export class WorkflowEngine {
   private constructor(
     readonly env: TestWorkflowEnvironment,
     readonly model: DeliveryModel,
+    /** Endpoints, seen from their health's workflows. */
+    readonly endpoints: EndpointModel,
     readonly gateway: TemporalGateway,
     private readonly host: WorkerHost,
   ) {}
@@ -49,15 +52,21 @@ export class WorkflowEngine {
       () => env.currentTimeMs(),
       async (deliveryId, runId) => void (await gateway.cancel(deliveryId, runId)),
     );
+    const endpoints = new EndpointModel(() => env.currentTimeMs());
+    const { deliver, attempts, control } = model.families;
     const host = await WorkerHost.start({
       connection: env.nativeConnection,
       namespace,
-      activities: model.families,
+      activities: {
+        deliver,
+        attempts: { ...attempts, ...endpoints.activities.attempts },
+        control: { ...control, ...endpoints.activities.control },
+      },
       maxConcurrentAttempts: 50,
       log: silentLog,
       bundlePath: inject('workflowBundle'),
     });
-    return new WorkflowEngine(env, model, gateway, host);
+    return new WorkflowEngine(env, model, endpoints, gateway, host);
   }
 
   handle(id: string): WorkflowHandle<typeof deliver> {

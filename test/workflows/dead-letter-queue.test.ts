@@ -73,4 +73,35 @@ describe('the dead-letter queue of an endpoint', () => {
     const first = await engine.env.client.workflow.getHandle(`dead-letter-queue/${endpointId}`, runId).describe();
     expect(first.status.name).toBe('CONTINUED_AS_NEW');
   }, 120_000);
+
+  it('that continued as new in a window keeps to that window', async () => {
+    const endpointId = newId('we_');
+    await addLetters(endpointId, 1);
+    await until('the first letter is announced', async () => announced(endpointId).length === 1);
+    const { runId } = await queue(endpointId).describe();
+    for (let batch = 0; batch < 25; batch++) {
+      await Promise.all(Array.from({ length: 80 }, () => engine.gateway.letterAdded(endpointId)));
+    }
+    await until('it has continued as new', async () => (await queue(endpointId).describe()).runId !== runId);
+    await addLetters(endpointId, 2);
+    expect(announced(endpointId)).toHaveLength(1);
+    await queue(endpointId).result();
+    const [first, second] = announced(endpointId);
+    expect(second!.atMs - first!.atMs).toBeGreaterThanOrEqual(minute - 1_000);
+    expect(second!.atMs - first!.atMs).toBeLessThan(2 * minute);
+  }, 120_000);
+
+  it.each([
+    ['no input', undefined],
+    ['no window', { endpointId: newId('we_') }],
+    ['a window that is no number', { endpointId: newId('we_'), windowMs: 'soon' }],
+    ['what is no endpoint', { endpointId: 'orders', windowMs: 1_000 }],
+  ])('fails by name with %s', async (_, input) => {
+    const handle = await engine.env.client.workflow.start('deadLetterQueue', {
+      workflowId: `dead-letter-queue/${input?.endpointId ?? 'none'}`,
+      taskQueue: 'posthorn-control',
+      args: input === undefined ? [] : [input],
+    });
+    await expect(handle.result()).rejects.toMatchObject({ cause: { type: 'InvalidInput' } });
+  });
 });

@@ -4,6 +4,9 @@ export const workflowTypes = {
   deliver: 'deliver',
   deadLetterQueue: 'deadLetterQueue',
   endpointHealth: 'endpointHealth',
+  replay: 'replay',
+  purge: 'purge',
+  reconcile: 'reconcile',
 } as const;
 
 export const taskQueues = {
@@ -19,6 +22,10 @@ export const taskQueues = {
 export const deliverWorkflowId = (deliveryId: string): string => deliveryId;
 export const endpointHealthWorkflowId = (endpointId: string): string => `endpoint-health/${endpointId}`;
 export const deadLetterQueueWorkflowId = (endpointId: string): string => `dead-letter-queue/${endpointId}`;
+export const replayWorkflowId = (replayId: string): string => `replay/${replayId}`;
+
+/** Of the schedules, and the beginning of the ids of the workflows that they start. */
+export const scheduleIds = { purge: 'posthorn-purge', reconcile: 'posthorn-reconcile' } as const;
 
 /** Keyword search attributes, ≤ 200 characters each: Postgres visibility columns are VARCHAR(255). */
 export const searchAttributes = {
@@ -30,4 +37,4 @@ export const searchAttributes = {
 
 /** Memo key of runs that a machine started: who did. Runs started by hand have none, and so redeliver a closed delivery. */
 export const startedByMemo = 'startedBy';
-export type StartedBy = 'dispatcher' | 'sweeper' | 'redelivery';
+export type StartedBy = 'dispatcher' | 'sweeper' | 'redelivery' | 'replay';

@@ -9,6 +9,9 @@ import type {
   FirstAttemptActivities,
   SettlementActivities,
 } from '../../activities/contracts/delivery-activities.js';
+import type { ReplayActivities } from '../../activities/contracts/replay-activities.js';
+import type { ReconcileActivities } from '../../activities/contracts/reconcile-activities.js';
+import type { RetentionActivities } from '../../activities/contracts/retention-activities.js';
 import { fairAmongEndpoints } from '../contracts/fairness.js';
 import { taskQueues } from '../contracts/names.js';
 
@@ -62,5 +65,23 @@ const control = {
 /** What is due for an endpoint, and what is written about it. */
 export const health = proxyActivities<HealthActivities>(control);
 
+/** A bulk replay's batches, and what is written about it. */
+export const replays = proxyActivities<ReplayActivities>(control);
+
 /** Database work that has to succeed some day. */
 export const settlements = proxyActivities<SettlementActivities & DeadLetterActivities>(control);
+
+/** Some seconds of a purge; the timeline tells how far it is. */
+export function purgeActivity(summary: string): RetentionActivities {
+  return proxyActivities<RetentionActivities>({ ...control, summary });
+}
+
+/** Comparisons and repairs in Postgres. */
+export const reconciliation = proxyActivities<Omit<ReconcileActivities, 'compareWorkflows'>>(control);
+
+/** A server that can't list is asked no more than this often. */
+export const comparisons = proxyActivities<Pick<ReconcileActivities, 'compareWorkflows'>>({
+  ...control,
+  startToCloseTimeout: '2m',
+  retry: { ...control.retry, maximumAttempts: 3 },
+});

@@ -1,26 +1,23 @@
 import { Body, Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
 import { ApiBearerAuth, ApiBody, ApiOperation, ApiParam, ApiResponse, ApiTags } from '@nestjs/swagger';
 import { type Access, CurrentAccess, tenantOf } from '../../http/access/access.js';
+import { actionBody, type ActionBody, actionDto, deliveryDto, redeliveryDto } from '../../http/delivery.dto.js';
 import { IdPipe } from '../../http/id.pipe.js';
 import { referTo } from '../../http/openapi-schemas.js';
 import { tenantQuery, type TenantQuery } from '../../http/page.dto.js';
 import { ApiProblems } from '../../http/problems/api-problems.js';
 import {
-  actionBody,
-  type ActionBody,
-  actionDto,
   attemptListDto,
   attemptQuery,
   type AttemptQuery,
-  deliveryDto,
   deliveryListDto,
   deliveryQuery,
   type DeliveryQuery,
-  redeliveryDto,
   waitQuery,
   type WaitQuery,
 } from './deliveries.dto.js';
 import { DeliveriesService } from './deliveries.service.js';
+import { timelineDto } from './timeline.dto.js';
 
 const idParam = { name: 'id', description: 'The delivery, `whd_…`.', example: 'whd_01KC0000000000000000000002' };
 const deliveryId = new IdPipe('delivery');
@@ -34,7 +31,8 @@ export class DeliveriesController {
   @Get()
   @ApiOperation({
     summary: 'List deliveries',
-    description: 'Newest first. Filters are combined with AND. `status=failed` is the dead-letter store.',
+    description:
+      'Newest first. Filters are combined with AND. Cursors belong to their filters: with others they are refused.',
   })
   @ApiResponse({ status: 200, description: 'A page of deliveries.', standardSchema: deliveryListDto })
   @ApiProblems(403, 422)
@@ -69,6 +67,23 @@ export class DeliveriesController {
     @Query({ schema: attemptQuery }) query: AttemptQuery,
   ) {
     return this.deliveries.attempts(tenantOf(access, query.tenant_id), id, query);
+  }
+
+  @Get(':id/timeline')
+  @ApiOperation({
+    summary: 'Get the timeline of a delivery',
+    description:
+      'What happened to it, in order, as far as it is known; and when its next attempt is due, and why then.',
+  })
+  @ApiParam(idParam)
+  @ApiResponse({ status: 200, description: 'The timeline.', standardSchema: timelineDto })
+  @ApiProblems(403, 404, 422)
+  timeline(
+    @CurrentAccess() access: Access,
+    @Param('id', deliveryId) id: string,
+    @Query({ schema: tenantQuery }) query: TenantQuery,
+  ) {
+    return this.deliveries.timeline(tenantOf(access, query.tenant_id), id);
   }
 
   @Post(':id/redeliver')

@@ -1,19 +1,24 @@
-import { Injectable, type OnModuleDestroy } from '@nestjs/common';
+import { Inject, Injectable, type OnModuleDestroy } from '@nestjs/common';
+import type { Config } from '../../config/config.js';
 import { type DeliveryRow, DeliveryStore } from '../../database/delivery-store.js';
 import { isTerminal } from '../../domain/closed-lists.js';
+import { letterId, type LetterResolution } from '../../domain/letters.js';
 import { pause } from '../../pause.js';
 import { Dispatcher } from '../../temporal/dispatcher.js';
 import type { Access } from '../../http/access/access.js';
-import { toPageRequest } from '../../http/page.dto.js';
+import { type ActionBody, toDelivery } from '../../http/delivery.dto.js';
+import { listScope, toPageRequest } from '../../http/page.dto.js';
 import { Problem, notFound } from '../../http/problems/problem.js';
+import { configToken } from '../../http/tokens.js';
+import { WorkflowLinks } from '../../http/workflow-links.js';
 import {
-  type ActionBody,
   type AttemptQuery,
   type DeliveryQuery,
   toAttempt,
-  toDelivery,
+  toDeliveryFilter,
   type WaitQuery,
 } from './deliveries.dto.js';
+import { toTimeline } from './timeline.js';
 
 const pollMs = 150;
 
@@ -21,15 +26,25 @@ const pollMs = 150;
 export class DeliveriesService implements OnModuleDestroy {
   private readonly stopping = new AbortController();
 
+  private readonly workflows: WorkflowLinks;
+
   constructor(
     private readonly deliveries: DeliveryStore,
     private readonly dispatcher: Dispatcher,
-  ) {}
+    @Inject(configToken) config: Config,
+  ) {
+    this.workflows = new WorkflowLinks(config.temporal);
+  }
 
   async list(tenantId: string, query: DeliveryQuery) {
-    const { status, endpoint_id: endpointId, event_id: eventId, type } = query;
-    const page = await this.deliveries.list(tenantId, { status, endpointId, eventId, type }, toPageRequest(query));
-    return { data: page.rows.map(toDelivery), next_cursor: page.nextCursor, prev_cursor: page.prevCursor };
+    const filter = toDeliveryFilter(query);
+    const request = toPageRequest(query, { scope: listScope('deliveries', tenantId, filter) });
+    const page = await this.deliveries.list(tenantId, filter, request);
+    return {
+      data: page.rows.map((row) => this.toDelivery(row)),
+      next_cursor: page.nextCursor,
+      prev_cursor: page.prevCursor,
+    };
   }
 
   /** Those who wait get their answer at once: a stopping process stays for nobody. */
@@ -42,22 +57,39 @@ export class DeliveriesService implements OnModuleDestroy {
     const deadline = Date.now() + wait;
     for (;;) {
       const row = await this.find(tenantId, id);
-      if (isTerminal(row.status) || Date.now() >= deadline || this.stopping.signal.aborted) return toDelivery(row);
+      if (isTerminal(row.status) || Date.now() >= deadline || this.stopping.signal.aborted) return this.toDelivery(row);
       await pause(Math.min(pollMs, Math.max(1, deadline - Date.now())), this.stopping.signal);
     }
   }
 
-  async attempts(tenantId: string, id: string, { limit, cursor }: AttemptQuery) {
-    const rows = await this.deliveries.attempts(tenantId, id, { limit: limit + 1, afterNumber: Number(cursor ?? 0) });
-    if (!rows) throw notFound('delivery', id);
-    const shown = rows.slice(0, limit);
-    const next = rows.length > limit ? String(shown.at(-1)?.number) : null;
-    return { data: shown.map(toAttempt), next_cursor: next, prev_cursor: null };
+  async attempts(tenantId: string, id: string, query: AttemptQuery) {
+    const scope = listScope('attempts', tenantId, { id });
+    const page = await this.deliveries.attempts(tenantId, id, toPageRequest(query, { scope, positions: /^\d{1,9}$/ }));
+    if (!page) throw notFound('delivery', id);
+    return { data: page.rows.map(toAttempt), next_cursor: page.nextCursor, prev_cursor: page.prevCursor };
   }
 
-  async redeliver(access: Access, tenantId: string, id: string, body: ActionBody) {
-    const result = await this.deliveries.redeliver(tenantId, id, { keyId: access.keyId, reason: body?.reason ?? null });
+  async timeline(tenantId: string, id: string) {
+    const history = await this.deliveries.history(tenantId, id);
+    if (!history) throw notFound('delivery', id);
+    return toTimeline(history);
+  }
+
+  /** With `letterRound`, only if that dead letter of the delivery is open. */
+  async redeliver(access: Access, tenantId: string, id: string, body: ActionBody, letterRound?: number) {
+    const by = { keyId: access.keyId, reason: body?.reason ?? null };
+    const letter = letterRound === undefined ? {} : { letterRound };
+    const result = await this.deliveries.redeliver(tenantId, id, by, letter);
+    if (!result && letterRound !== undefined) throw notFound('dead letter', letterId(id, letterRound));
     if (!result) throw notFound('delivery', id);
+    if (result.kind === 'letter_resolved') throw letterResolved(result.resolution);
+    if (result.kind === 'payload_expired') {
+      throw new Problem(
+        409,
+        'payload_expired',
+        "The event's data was purged: nothing is left to send. Publish the event anew, under another id",
+      );
+    }
     if (result.kind === 'endpoint_unavailable') {
       throw new Problem(
         409,
@@ -69,7 +101,7 @@ export class DeliveriesService implements OnModuleDestroy {
     if (result.kind === 'accepted') {
       this.dispatcher.submit({ kind: 'redeliver', delivery: toStart(delivery), round: delivery.round });
     }
-    return { ...toDelivery(delivery), already_in_progress: result.kind === 'already_in_progress' };
+    return { ...this.toDelivery(delivery), already_in_progress: result.kind === 'already_in_progress' };
   }
 
   async cancel(access: Access, tenantId: string, id: string, body: ActionBody) {
@@ -83,7 +115,11 @@ export class DeliveriesService implements OnModuleDestroy {
       );
     }
     this.dispatcher.submit({ kind: 'cancel', deliveryId: id, round: result.delivery.round });
-    return toDelivery(result.delivery);
+    return this.toDelivery(result.delivery);
+  }
+
+  private toDelivery(row: DeliveryRow) {
+    return toDelivery(row, this.workflows);
   }
 
   private async find(tenantId: string, id: string): Promise<DeliveryRow> {
@@ -95,4 +131,9 @@ export class DeliveriesService implements OnModuleDestroy {
 
 function toStart(row: DeliveryRow) {
   return { id: row.id, tenantId: row.tenant_id, endpointId: row.endpoint_id, eventId: row.event_id, type: row.type };
+}
+
+/** Once resolved, a letter is past: what is to be done with its delivery is done there. */
+export function letterResolved(resolution: LetterResolution): Problem {
+  return new Problem(409, 'delivery_closed', `The dead letter is ${resolution} already`);
 }

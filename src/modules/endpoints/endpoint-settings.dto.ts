@@ -39,7 +39,7 @@ const filterRule =
 const eventsRule = "events must be a list of event types, such as ['invoice.paid'], or ['*'] for all";
 const waitsRule = `retry_waits_ms is a list of 1 – ${maxRetryWaits} whole numbers of milliseconds from ${minRetryWaitMs} to ${maxRetryWaitMs}, such as [60000, 300000], or null for the profile’s`;
 const metadataRule = `metadata is an object of at most ${maxMetadata} texts of at most ${maxMetadataValueLength} characters, under names of 1 – 64 of A-Z a-z 0-9 . _ : -, such as {"team": "billing"}`;
-const expiryRule = `expires_at is a time in the future, within ${maxExpiryYears} years, in RFC 3339, such as 2027-01-31T12:00:00Z, or null for none`;
+export const expiryRule = `expires_at is a time in the future, within ${maxExpiryYears} years, in RFC 3339, such as 2027-01-31T12:00:00Z, or null for none`;
 const emailRule = `owner_email is one e-mail address of at most ${maxEmailLength} ASCII characters, such as hooks@example.com, or null for none`;
 
 const secretRule = `secret is whsec_ and the base64 of ${minSecretBytes} – ${maxSecretBytes} bytes, such as ${exampleSecret}`;
@@ -215,7 +215,7 @@ export const optionalSettings = {
     .nullable()
     .meta({
       format: 'date-time',
-      description: `When the endpoint expires: from then on its deliveries are held. In the future, within ${maxExpiryYears} years. Default: never.`,
+      description: `When the endpoint expires: from then on it gets nothing, and what waits for it becomes dead letters. In the future, within ${maxExpiryYears} years. Default: never.`,
       example: '2027-01-31T12:00:00.000Z',
     }),
   owner_email: z

@@ -5,6 +5,7 @@ import { type Access, CurrentAccess, tenantOf } from '../../http/access/access.j
 import { referTo } from '../../http/openapi-schemas.js';
 import { noQuery, tenantQuery, type TenantQuery } from '../../http/page.dto.js';
 import { ApiProblems } from '../../http/problems/api-problems.js';
+import { etagHeader, withETag } from './endpoint-answer.js';
 import { endpointId, idParam } from './endpoint-parameters.js';
 import {
   createdEndpointDto,
@@ -18,13 +19,6 @@ import {
   type NewEndpointBody,
 } from './endpoints.dto.js';
 import { EndpointsService } from './endpoints.service.js';
-
-const etagHeader = {
-  ETag: {
-    description: 'The version of the settings, for `If-Match`.',
-    schema: { type: 'string' as const, example: '"1"' },
-  },
-};
 
 @ApiTags('endpoints')
 @ApiBearerAuth()
@@ -114,9 +108,4 @@ export class EndpointsController {
   ) {
     return this.endpoints.delete(tenantOf(access, query.tenant_id), id);
   }
-}
-
-function withETag<T>(reply: FastifyReply, { endpoint, etag }: { endpoint: T; etag: string }): T {
-  void reply.header('ETag', etag);
-  return endpoint;
 }

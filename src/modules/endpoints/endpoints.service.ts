@@ -1,5 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Config } from '../../config/config.js';
+import type { ActionResult } from '../../database/endpoint-actions.js';
+import { EndpointHealthStore } from '../../database/endpoint-health-store.js';
 import { type EndpointRow, EndpointStore, type StoredSettings } from '../../database/endpoint-store.js';
 import { WaitingDeliveries } from '../../database/waiting-deliveries.js';
 import { type AddressPolicy, judgeUrl } from '../../delivery/address-policy.js';
@@ -15,6 +17,10 @@ import { toPageRequest } from '../../http/page.dto.js';
 import { addressPolicyToken, configToken } from '../../http/tokens.js';
 import { Problem, notFound } from '../../http/problems/problem.js';
 import { unmaskHeaders } from './endpoint-headers.js';
+import { toHealth } from './endpoint-health.dto.js';
+import type { RenewalBody } from './endpoint-renewal.dto.js';
+import { expiryRule } from './endpoint-settings.dto.js';
+import { stateConflict } from './endpoint-state-conflict.js';
 import { type EndpointPatchBody, type EndpointQuery, type NewEndpointBody, toEndpoint } from './endpoints.dto.js';
 import { allowsChange, toETag } from './if-match.js';
 
@@ -22,6 +28,7 @@ import { allowsChange, toETag } from './if-match.js';
 export class EndpointsService {
   constructor(
     private readonly endpoints: EndpointStore,
+    private readonly healthStore: EndpointHealthStore,
     private readonly waiting: WaitingDeliveries,
     private readonly announcer: TemporalAnnouncer,
     @Inject(addressPolicyToken) private readonly addresses: AddressPolicy,
@@ -92,11 +99,45 @@ export class EndpointsService {
     return this.answer(row);
   }
 
+  async pause(tenantId: string, id: string) {
+    return this.acted(tenantId, id, await this.healthStore.pause(tenantId, id));
+  }
+
+  async resume(tenantId: string, id: string) {
+    return this.acted(tenantId, id, await this.healthStore.resume(tenantId, id));
+  }
+
+  async enable(tenantId: string, id: string) {
+    return this.acted(tenantId, id, await this.healthStore.enable(tenantId, id));
+  }
+
+  async renew(tenantId: string, id: string, { expires_at: expiresAt }: RenewalBody) {
+    const until = expiresAt === null ? null : new Date(expiresAt);
+    return this.acted(tenantId, id, await this.healthStore.renew(tenantId, id, until));
+  }
+
+  async health(tenantId: string, id: string) {
+    const report = await this.healthStore.health(tenantId, id);
+    if (!report) throw notFound('endpoint', id);
+    return toHealth(report);
+  }
+
   /** Deleted first, then what waits is cancelled: nothing starts once the first statement is committed. */
   async delete(tenantId: string, id: string): Promise<void> {
     if (!(await this.endpoints.delete(tenantId, id))) throw notFound('endpoint', id);
     await this.closeWaiting(id);
     void this.announcer.endpointChanged(id);
+  }
+
+  /** The endpoint's row is changed and committed by now: nothing starts that closing what waits would miss. */
+  private async acted(tenantId: string, id: string, result: ActionResult | null) {
+    if (!result) throw notFound('endpoint', id);
+    if (result.kind === 'conflict') throw stateConflict(result);
+    if (result.kind === 'past') throw new Problem(422, 'invalid_field', expiryRule, { field: 'expires_at' });
+    // Also when nothing changed: whoever paused it may have died before this.
+    if (result.status !== 'active') await this.closeWaiting(id);
+    if (result.changed) void this.announcer.endpointChanged(id);
+    return this.get(tenantId, id);
   }
 
   private async closeWaiting(id: string): Promise<void> {

@@ -1,9 +1,9 @@
-import { Body, Controller, Headers, HttpCode, Post, Query, Res } from '@nestjs/common';
-import { ApiBearerAuth, ApiBody, ApiHeader, ApiOperation, ApiResponse, ApiTags } from '@nestjs/swagger';
+import { Body, Controller, Get, Headers, HttpCode, Param, Post, Query, Res } from '@nestjs/common';
+import { ApiBearerAuth, ApiBody, ApiHeader, ApiOperation, ApiParam, ApiResponse, ApiTags } from '@nestjs/swagger';
 import type { FastifyReply } from 'fastify';
-import { type Access, CurrentAccess } from '../../http/access/access.js';
+import { type Access, CurrentAccess, tenantOf } from '../../http/access/access.js';
 import { referTo } from '../../http/openapi-schemas.js';
-import { noQuery } from '../../http/page.dto.js';
+import { noQuery, tenantQuery, type TenantQuery } from '../../http/page.dto.js';
 import { ApiProblems } from '../../http/problems/api-problems.js';
 import {
   batchAnswerDto,
@@ -14,6 +14,8 @@ import {
   publishQuery,
   type PublishQuery,
 } from './events.dto.js';
+import { eventFeedDto, type EventFeedQuery, eventFeedQuery, eventStateDto } from './event-feed.dto.js';
+import { EventFeedService } from './event-feed.service.js';
 import { EventsService, type FixedAnswer } from './events.service.js';
 
 const idempotencyHeader = {
@@ -35,7 +37,10 @@ const replayedHeader = {
 @ApiBearerAuth()
 @Controller('v1/events')
 export class EventsController {
-  constructor(private readonly events: EventsService) {}
+  constructor(
+    private readonly events: EventsService,
+    private readonly feed: EventFeedService,
+  ) {}
 
   @Post()
   @HttpCode(202)
@@ -82,6 +87,40 @@ export class EventsController {
     @Res() reply: FastifyReply,
   ) {
     send(reply, await this.events.publishBatch(access, body ?? nothing, key));
+  }
+
+  @Get()
+  @ApiOperation({
+    summary: 'Follow the events',
+    description:
+      'Oldest first, in an order in which nobody who follows `next_cursor` ever misses an event, even one whose transaction commits late. Unlike other lists this one has no end: `next_cursor` is given whenever anything was looked at, also where no row was chosen. Keep the last one that you got, and ask with it again. With `endpoint_id`, each event comes with what became of it for that endpoint.',
+  })
+  @ApiResponse({ status: 200, description: 'A page of events.', standardSchema: eventFeedDto })
+  @ApiProblems(403, 404, 422)
+  list(@CurrentAccess() access: Access, @Query({ schema: eventFeedQuery }) query: EventFeedQuery) {
+    return this.feed.page(tenantOf(access, query.tenant_id), query);
+  }
+
+  @Get(':id')
+  @ApiOperation({
+    summary: 'Get an event',
+    description: 'With its data, byte for byte as published, until that is purged; and with what became of it.',
+  })
+  @ApiParam({
+    name: 'id',
+    description: 'The event: your own id, or `evt_…`.',
+    example: 'evt_01KC0000000000000000000000',
+  })
+  @ApiResponse({ status: 200, description: 'The event.', standardSchema: eventStateDto })
+  @ApiProblems(403, 404, 422)
+  async get(
+    @CurrentAccess() access: Access,
+    @Param('id') id: string,
+    @Query({ schema: tenantQuery }) query: TenantQuery,
+    @Res() reply: FastifyReply,
+  ) {
+    const text = await this.feed.get(tenantOf(access, query.tenant_id), id);
+    void reply.status(200).type('application/json; charset=utf-8').send(text);
   }
 }
 

@@ -125,6 +125,44 @@ describe('deliveries', () => {
   });
 });
 
+describe('a cursor', () => {
+  it('belongs to its list, its filters and its tenant', async () => {
+    const { api } = await tenantWith('cursor', 5);
+    const first = await page(api, `${deliveries}?limit=1&type=t.even`);
+    const cursor = `cursor=${first.next_cursor}`;
+    expect((await api.get(`${deliveries}?type=t.even&limit=2&${cursor}`)).status).toBe(200);
+    const service = await posthorn.tenant(null);
+    expect((await service.get(`${deliveries}?type=t.even&tenant_id=cursor&${cursor}`)).status).toBe(200);
+    const refused = await Promise.all([
+      api.get(`${deliveries}?${cursor}`),
+      api.get(`${deliveries}?type=t.odd&${cursor}`),
+      api.get(`${deliveries}?type=t.even&status=pending&${cursor}`),
+      api.get(`/v1/webhooks/subscriptions?${cursor}`),
+      api.get(`/v1/dead-letters?type=t.even&${cursor}`),
+      api.get(`${deliveries}/${first.data[0]!.id}/attempts?${cursor}`),
+      service.get(`${deliveries}?type=t.even&tenant_id=other&${cursor}`),
+    ]);
+    for (const answer of refused)
+      expect(answer).toMatchObject({
+        status: 422,
+        body: { code: 'invalid_field', field: 'cursor', detail: expect.stringContaining('other filters') },
+      });
+  });
+
+  it('leads back from a page whose rows have gone', async () => {
+    const { api, made } = await tenantWith('gone', 4);
+    const path = `${deliveries}?status=pending&limit=2`;
+    const first = await page(api, path);
+    await posthorn.sql(`update deliveries set status = 'succeeded' where id = any($1)`, [
+      made.filter((id) => !ids([first]).includes(id)),
+    ]);
+    const empty = await page(api, path, first.next_cursor);
+    expect(empty).toMatchObject({ data: [], next_cursor: null, prev_cursor: expect.any(String) });
+    // The row that the cursor stands at is the one its reader saw last.
+    expect(ids([await page(api, path, empty.prev_cursor)])).toEqual([ids([first])[0]]);
+  });
+});
+
 describe('endpoints', () => {
   it('come newest first, without the deleted ones, also when their cursor’s row was deleted meanwhile', async () => {
     const api = await posthorn.tenant('endpoints');
@@ -160,6 +198,12 @@ describe('attempts', () => {
       );
     const pages = await follow(api, `${deliveries}/${id}/attempts?limit=2`);
     expect(pages.map(({ data }) => data.map(({ number }) => number))).toEqual([[1, 2], [3, 4], [5]]);
+    const back = await page(api, `${deliveries}/${id}/attempts?limit=2`, pages[2]!.prev_cursor);
+    expect(back).toEqual(pages[1]);
+    expect(await page(api, `${deliveries}/${id}/attempts?limit=2`, back.prev_cursor)).toEqual(pages[0]);
+    // One that arrives meanwhile is found behind the last.
+    expect(pages[0]!.prev_cursor).toBeNull();
+    expect(pages[2]!.next_cursor).toBeNull();
     expect(pages[0]!.data[0]).toEqual({
       id: 'att_1',
       number: 1,

@@ -17,7 +17,7 @@ async function endpointWith(client: ApiClient, notices: number): Promise<string>
   const { id } = await client.createEndpoint('https://hooks.example.com/in', ['a.b'], { owner_email: 'o@example.com' });
   for (let n = 0; n < notices; n++) {
     const type = n % 2 === 0 ? 'endpoint.failing' : 'endpoint.recovered';
-    await api.core.notices.create(api.core.db.manager, { endpointId: id, type, episode: newId('x'), data: { n } });
+    await api.core.notices.create(api.core.db.manager, { endpointId: id, type, episode: newId('msg_'), data: { n } });
   }
   return id;
 }

@@ -13,6 +13,8 @@ import { Attempts, day } from '../attempts/harness.js';
 const nothing = (): void => undefined;
 const silent = { debug: nothing, info: nothing, warn: nothing, error: nothing };
 
+const back = (column: string): string => `${column} = ${column} - $2 * interval '1 ms'`;
+
 export type Notice = Pick<NoticeRow, 'id' | 'type' | 'mail_status' | 'mail_error' | 'mail_attempts' | 'mail_to'> & {
   readonly episode: string;
   // oxlint-disable-next-line typescript/no-explicit-any
@@ -144,7 +146,6 @@ export class Health {
 
   /** Time passes: all that was, was so much earlier. */
   async pass(id: string, ms: number): Promise<void> {
-    const back = (column: string): string => `${column} = ${column} - $2 * interval '1 ms'`;
     // What names an episode stays together with its name.
     await this.sql(
       `update endpoints set ${['failing_since', 'refused_since', 'last_success_at', 'resumed_at', 'expires_at', 'status_changed_at'].map(back).join(', ')} where id = $1`,
@@ -169,7 +170,7 @@ export class Health {
       `select * from notices where endpoint_id = $1 and ($2::text is null or type = $2) order by id`,
       [id, type ?? null],
     );
-    return rows.map((row) => ({ ...row, data: JSON.parse(row.data) as unknown }));
+    return rows.map((row) => Object.assign(row, { data: JSON.parse(row.data) as unknown }));
   }
 
   async told(id: string): Promise<NoticeType[]> {

@@ -148,13 +148,13 @@ describe('a recovery', () => {
   });
 });
 
-describe('a probe of a disabled endpoint', () => {
-  const disabled = async (): Promise<string> => {
-    const id = await health.endpoint({ failing_since: ago(8 * day) });
-    await health.run(id);
-    return id;
-  };
+const disabled = async (): Promise<string> => {
+  const id = await health.endpoint({ failing_since: ago(8 * day) });
+  await health.run(id);
+  return id;
+};
 
+describe('a probe of a disabled endpoint', () => {
   it('goes out after 1 h, then 2 h later, then 4 h, and ends after 30 days', async () => {
     const id = await disabled();
     const inHours: number[] = [];
