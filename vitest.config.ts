@@ -71,6 +71,17 @@ export default defineConfig({
           hookTimeout: 600_000,
         },
       },
+      // A bulk replay of 20,000: many minutes, so outside of `npm test`.
+      {
+        extends: true,
+        test: {
+          ...serial,
+          ...engines,
+          name: 'replay-load',
+          include: ['test/replay-load/**/*.test.ts'],
+          testTimeout: 3_600_000,
+        },
+      },
       // Kills and outages: minutes, so outside of `npm test`.
       {
         extends: true,

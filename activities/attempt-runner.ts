@@ -1,6 +1,6 @@
 import type { AttemptInput, AttemptOutcome, RecordAttemptInput, SentAttempt } from './contracts/delivery-activities.js';
-import type { ActivityDependencies } from './ports.js';
-import type { AttemptRecord, LoadedDelivery } from '../src/database/attempt-rows.js';
+import type { ActivityDependencies, AttemptWatch } from './ports.js';
+import type { AttemptRecord, LoadedDelivery, RecordResult } from '../src/database/attempt-rows.js';
 import type { OutboundAnswer } from '../src/delivery/delivery-client.js';
 import { openEndpoint } from '../src/delivery/open-endpoint.js';
 import type { OutboundRequest } from '../src/delivery/outbound.js';
@@ -33,7 +33,11 @@ export class AttemptRunner {
 
   private readonly localLane = new LocalLane();
 
-  constructor(private readonly deps: ActivityDependencies) {}
+  private readonly watch: AttemptWatch;
+
+  constructor(private readonly deps: ActivityDependencies) {
+    this.watch = deps.watch ?? unwatched;
+  }
 
   run(input: AttemptInput, lane: Lane): Promise<AttemptOutcome> {
     const key = `${input.deliveryId}/${input.runId}/${input.sequence}`;
@@ -60,7 +64,7 @@ export class AttemptRunner {
     if (isTerminal(delivery.status) || delivery.status === 'held') return outcomeOfRow(delivery);
     if (!input.force && !delivery.wakeRequested && waitOf(delivery) > dueToleranceMs)
       return this.notDue(delivery, input.jitterFactor);
-    if (lane === 'ordinary') return this.send(input, delivery);
+    if (lane === 'ordinary') return this.send(input, delivery, lane);
     const leave = delivery.endpoint.quick ? this.localLane.enter(delivery.endpointId) : null;
     if (!leave) {
       return {
@@ -71,22 +75,38 @@ export class AttemptRunner {
       };
     }
     try {
-      return await this.send(input, delivery);
+      return await this.send(input, delivery, lane);
     } finally {
       leave();
     }
   }
 
-  private async send(input: AttemptInput, delivery: LoadedDelivery): Promise<AttemptOutcome> {
+  private async send(input: AttemptInput, delivery: LoadedDelivery, lane: Lane): Promise<AttemptOutcome> {
     if (delivery.mustAsk && !input.force && !delivery.wakeRequested) {
       const refused = await this.askForTurn(input, delivery);
       if (refused) return refused;
     }
-    const request = this.prepare(delivery, delivery.attemptCount + 1);
+    const number = delivery.attemptCount + 1;
+    const span = this.watch.startAttempt({
+      deliveryId: delivery.id,
+      eventId: delivery.eventId,
+      endpointId: delivery.endpointId,
+      tenantId: delivery.tenantId,
+      runId: input.runId,
+      number,
+      lane,
+      traceparent: delivery.event.traceparent ?? null,
+    });
+    const request = this.prepare(delivery, number, span.traceparent);
     const answer =
       'problem' in request ? notSent(this.deps.now(), request.problem) : await this.deps.sender.send(request);
+    // Nothing was sent: its span ends nowhere, and is never told.
     if (answer.noSlot) return { kind: 'not_sent', cause: 'no_connection_free' };
-    return this.recordPatiently(input, delivery, answer);
+    try {
+      return await this.recordPatiently(input, delivery, answer);
+    } finally {
+      span.end(answer);
+    }
   }
 
   /** Null: it may go, now. Else what the row says: it waits for its slot, or is held until it is released. */
@@ -108,7 +128,7 @@ export class AttemptRunner {
       const again = await this.deps.attempts.load(input);
       return again ? outcomeOfRow(again) : { kind: 'unknown_delivery' };
     } catch (error) {
-      this.deps.log.warn({ delivery_id: deliveryId, err: error }, 'attempt not sent: it could not ask for its turn');
+      this.deps.log.warn({ ...idsOf(delivery), err: error }, 'attempt not sent: it could not ask for its turn');
       return { kind: 'not_sent', cause: 'load_failed' };
     }
   }
@@ -119,7 +139,7 @@ export class AttemptRunner {
     try {
       await this.deps.attempts.waitForEndpoint(delivery.id, stretch);
     } catch (error) {
-      this.deps.log.warn({ delivery_id: delivery.id, err: error }, 'the row does not say yet that its endpoint rests');
+      this.deps.log.warn({ ...idsOf(delivery), err: error }, 'the row does not say yet that its endpoint rests');
     }
     return outcomeOfRow({ ...delivery, reason: 'retry_after', restsForMs: delivery.restsForMs * stretch });
   }
@@ -149,7 +169,11 @@ export class AttemptRunner {
   }
 
   /** A row that can't be sent (an unreadable secret, a bad URL) fails its own attempt, and nothing else. */
-  private prepare(delivery: LoadedDelivery, attemptNumber: number): OutboundRequest | { problem: string } {
+  private prepare(
+    delivery: LoadedDelivery,
+    attemptNumber: number,
+    traceparent: string | null,
+  ): OutboundRequest | { problem: string } {
     try {
       const { endpointId, endpoint, event } = delivery;
       if (event.data === null) throw new AttemptConfigError('the payload was purged');
@@ -169,15 +193,13 @@ export class AttemptRunner {
         endpoint: opened,
         secrets: opened.secrets,
         attemptNumber,
+        traceparent,
         nowMs: this.deps.now(),
       });
       const max = endpoint.maxInFlight ?? this.deps.settings.maxInFlight;
       return { ...request, slot: { key: endpointId, max } };
     } catch (error) {
-      this.deps.log.error(
-        { delivery_id: delivery.id, endpoint_id: delivery.endpointId, err: error },
-        'attempt can not be built',
-      );
+      this.deps.log.error({ ...idsOf(delivery), err: error }, 'attempt can not be built');
       const why = error instanceof AttemptConfigError ? error.message : null;
       return { problem: why ?? 'the request could not be built from the endpoint’s settings' };
     }
@@ -195,7 +217,7 @@ export class AttemptRunner {
       try {
         return await within(left, this.record(input, delivery, record));
       } catch (error) {
-        this.deps.log.warn({ delivery_id: delivery.id, err: error }, 'attempt sent but not recorded yet');
+        this.deps.log.warn({ ...idsOf(delivery), err: error }, 'attempt sent but not recorded yet');
       }
       if (this.deps.now() + recordPauseMs >= deadline) break;
       await pause(recordPauseMs);
@@ -256,14 +278,38 @@ export class AttemptRunner {
     const result = await this.deps.attempts.record(record);
     if (!result) {
       // Another process may have taken this attempt's process for dead.
-      if (record.errorCode !== 'outcome_unknown') await this.deps.attempts.replaceUnknown(record);
+      const replaced = record.errorCode !== 'outcome_unknown' && (await this.deps.attempts.replaceUnknown(record));
+      if (replaced && record.outcome === 'delivered') this.watch.deliveryClosed('succeeded', 'delivered');
       const again = await this.deps.attempts.load(input);
       return again ? outcomeOfRecorded(again) : { kind: 'unknown_delivery' };
     }
+    this.tell(delivery, record, result);
     if (result.endpointGone) await this.closeWaiting(delivery.endpointId);
     if (result.letter || result.endpointGone) await this.deps.announcer.letterAdded(delivery.endpointId);
     if (result.healthChanged) await this.deps.announcer.endpointChanged(delivery.endpointId);
     return outcomeOfRecord(delivery, result, record.errorCode ?? 'http_status');
+  }
+
+  private tell(
+    delivery: LoadedDelivery,
+    record: AttemptRecord,
+    { number, status, reason, letter }: RecordResult,
+  ): void {
+    const { outcome, statusCode, errorCode, durationMs } = record;
+    const fields = {
+      ...idsOf(delivery),
+      attempt: number,
+      outcome,
+      status_code: statusCode,
+      error_code: errorCode,
+      duration_ms: Math.round(durationMs),
+    };
+    this.deps.log.debug(fields, 'attempt recorded');
+    this.watch.attemptRecorded(record);
+    if (outcome === 'delivered' && status === 'succeeded') this.watch.deliveryClosed('succeeded', reason);
+    if (!letter) return;
+    this.deps.log.info({ ...fields, reason }, 'delivery given up: it is a dead letter now');
+    this.watch.deliveryClosed('failed', reason);
   }
 
   private async closeWaiting(endpointId: string): Promise<void> {
@@ -317,6 +363,17 @@ export class AttemptRunner {
       probeRestMs: probeRestMs(waitMs),
     };
   }
+}
+
+const unwatched: AttemptWatch = {
+  startAttempt: ({ traceparent }) => ({ traceparent, end: () => undefined }),
+  attemptRecorded: () => undefined,
+  deliveryClosed: () => undefined,
+};
+
+/** What every line about a delivery carries, for a search in the logs. */
+function idsOf({ id, eventId, endpointId }: Pick<LoadedDelivery, 'id' | 'eventId' | 'endpointId'>) {
+  return { delivery_id: id, event_id: eventId, endpoint_id: endpointId };
 }
 
 function retryAfterOf(answer: OutboundAnswer, nowMs: number): number | null {

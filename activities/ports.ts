@@ -13,7 +13,10 @@ import type { OutboundAnswer } from '../src/delivery/delivery-client.js';
 import type { SealedTexts } from '../src/delivery/open-endpoint.js';
 import type { OutboundRequest } from '../src/delivery/outbound.js';
 import type { Mailer } from '../src/mail/mailer.js';
+import type { DeliveryReason, TerminalStatus } from '../src/domain/closed-lists.js';
 import type { Logger } from '../src/telemetry/logger.js';
+import type { CountedAttempt } from '../src/telemetry/metrics.js';
+import type { AttemptFacts, AttemptSpan } from '../src/telemetry/tracing.js';
 
 /** Where an attempt is sent from; the address policy sits in its connect path. */
 export interface Sender {
@@ -52,6 +55,13 @@ export interface AttemptSettings {
   readonly maxInFlight: number;
 }
 
+/** Who watches attempts: traces and figures. None of it fails. */
+export interface AttemptWatch {
+  startAttempt(facts: AttemptFacts): AttemptSpan;
+  attemptRecorded(attempt: CountedAttempt): void;
+  deliveryClosed(status: TerminalStatus, reason: DeliveryReason): void;
+}
+
 /** All that activities work with; they never meet Nest, TypeORM or undici. */
 export interface ActivityDependencies {
   readonly attempts: AttemptStore;
@@ -74,6 +84,8 @@ export interface ActivityDependencies {
   readonly secrets: SealedTexts;
   readonly settings: AttemptSettings;
   readonly log: Logger;
+  /** Absent: nobody watches. */
+  readonly watch?: AttemptWatch;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }

@@ -21,12 +21,13 @@ const crockford = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 /** One in so many deliveries belongs to the small tenant. */
 const smallShare = 1_000;
 
+const endpoint = (n: number): string => `we_01KC00000000000000000000${String(n).padStart(2, '0')}`;
+
 /** Rows of 30 days, as a big installation has them: most succeeded, a few in every other state, one endpoint busier than all. */
 export async function seedLists(databaseUrl: string, deliveries: number, log: (line: string) => void): Promise<Seeded> {
   // A connection of its own: those of the pool have no time for this.
   const client = new Client({ connectionString: databaseUrl, options: '-c timezone=UTC' });
   await client.connect();
-  const endpoint = (n: number): string => `we_01KC00000000000000000000${String(n).padStart(2, '0')}`;
   try {
     // Nobody checks millions of foreign keys that are made to fit.
     await client.query(`set session_replication_role = replica`);

@@ -6,18 +6,19 @@ import { AttemptStore } from './database/attempt-store.js';
 import { isDatabaseRefused } from './database/database-errors.js';
 import { createDataSource, type DataSource, migrate } from './database/data-source.js';
 import { DeadLetterStore } from './database/dead-letter-store.js';
-import { DeliveryStore } from './database/delivery-store.js';
+import type { DeliveryStore } from './database/delivery-store.js';
 import { EndpointStore } from './database/endpoint-store.js';
 import { EventFeedStore, prepareFeed } from './database/event-feed-store.js';
 import { EventStore } from './database/event-store.js';
+import { GaugeStore } from './database/gauge-store.js';
 import { LetterStore } from './database/letter-store.js';
 import { NoticeStore } from './database/notice-store.js';
 import { ReconcileStore } from './database/reconcile-store.js';
 import { RetentionStore } from './database/retention-store.js';
 import { StatsStore } from './database/stats-store.js';
-import { SweepStore } from './database/sweep-store.js';
-import { closingBatch, WaitingDeliveries } from './database/waiting-deliveries.js';
-import { PaceStore } from './database/pace-store.js';
+import type { SweepStore } from './database/sweep-store.js';
+import { closingBatch, type WaitingDeliveries } from './database/waiting-deliveries.js';
+import type { PaceStore } from './database/pace-store.js';
 import { ReplayStore } from './database/replay-store.js';
 import { Releaser } from './temporal/releaser.js';
 import { EndpointCaller } from './contact/endpoint-caller.js';
@@ -29,12 +30,24 @@ import { DeliveryClient } from './delivery/delivery-client.js';
 import { createMailer, type Mailer } from './mail/mailer.js';
 import { pause } from './pause.js';
 import { SecretBox } from './security/secret-box.js';
+import {
+  CountedDeliveries,
+  CountedDispatcher,
+  CountedGateway,
+  CountedPaces,
+  CountedSweeps,
+  CountedWaiting,
+} from './telemetry/counted.js';
 import type { Logger } from './telemetry/logger.js';
+import { Metrics } from './telemetry/metrics.js';
+import { MetricsPage } from './telemetry/metrics-page.js';
+import { SlotCounter } from './telemetry/slot-counter.js';
+import { PassiveTracing, type Tracing } from './telemetry/tracing.js';
 import { DeliveryRuns } from './temporal/delivery-runs.js';
 import { TemporalAnnouncer } from './temporal/announcer.js';
 import { type ConnectionKind, TemporalConnection } from './temporal/connection.js';
-import { Dispatcher } from './temporal/dispatcher.js';
-import { TemporalGateway } from './temporal/gateway.js';
+import type { Dispatcher } from './temporal/dispatcher.js';
+import type { TemporalGateway } from './temporal/gateway.js';
 import { Sweeper } from './temporal/sweeper.js';
 
 /** The configuration of a process whose engines are known: embedded ones have been started by then. */
@@ -79,6 +92,11 @@ export class Core {
   readonly announcer: TemporalAnnouncer;
   readonly sweeper: Sweeper;
   readonly releaser: Releaser;
+  readonly metrics = new Metrics();
+  readonly metricsPage: MetricsPage;
+  readonly slots = new SlotCounter();
+  /** Once started, the one that is configured. */
+  tracing: Tracing = new PassiveTracing();
 
   constructor(readonly options: CoreOptions) {
     const { config, log } = options;
@@ -96,7 +114,9 @@ export class Core {
     this.db = createDataSource({ url: options.databaseUrl, poolSize: config.database.poolSize });
     this.attempts = new AttemptStore(this.db);
     this.apiKeys = new ApiKeyStore(this.db);
-    this.deliveries = new DeliveryStore(this.db);
+    const { metrics } = this;
+    const gauges = new GaugeStore(this.db);
+    this.deliveries = new CountedDeliveries(metrics, this.db);
     this.endpoints = new EndpointStore(this.db);
     this.events = new EventStore(this.db, { unverifiedEvents: config.verification.events });
     this.feed = new EventFeedStore(this.db);
@@ -112,10 +132,10 @@ export class Core {
     });
     this.letters = new DeadLetterStore(this.db, this.notices);
     this.letterLists = new LetterStore(this.db);
-    this.sweeps = new SweepStore(this.db);
-    this.paces = new PaceStore(this.db, { retryShare, letterExpiryMs });
+    this.sweeps = new CountedSweeps(metrics, this.db);
+    this.paces = new CountedPaces(metrics, this.db, { retryShare, letterExpiryMs });
     this.replays = new ReplayStore(this.db, { maxItems: config.replay.maxItems });
-    this.waiting = new WaitingDeliveries(this.db, letterExpiryMs);
+    this.waiting = new CountedWaiting(metrics, gauges, this.db, letterExpiryMs);
     this.secrets = new SecretBox(options.keyRing);
     this.addresses = { allowHttp, allowedCidrs };
     this.client = new DeliveryClient({ ...this.addresses, extraCa: readCertificates(caFile) });
@@ -133,8 +153,8 @@ export class Core {
       log,
     );
     this.deliveryRuns = new DeliveryRuns(this.temporal);
-    this.gateway = new TemporalGateway(this.temporal, log, { alertWindowMs, workflowTaskTimeoutMs });
-    this.dispatcher = new Dispatcher(this.gateway, (id, round) => this.sweeps.woken(id, round), log);
+    this.gateway = new CountedGateway(metrics, this.temporal, log, { alertWindowMs, workflowTaskTimeoutMs });
+    this.dispatcher = new CountedDispatcher(metrics, this.gateway, (id, round) => this.sweeps.woken(id, round), log);
     this.announcer = new TemporalAnnouncer(this.gateway, log);
     this.releaser = new Releaser({
       paces: this.paces,
@@ -157,6 +177,15 @@ export class Core {
       },
       log,
     });
+    this.metricsPage = new MetricsPage(metrics, {
+      dispatcherBacklog: () => this.dispatcher.backlog,
+      pool: () => gauges.poolUse(),
+      slots: () => this.slots.read(),
+      database: () => gauges.read(),
+      feedLagMs: () => this.feed.lagMs(),
+      reconciliation: () => this.reconciliation.lastReport(),
+      now: Date.now,
+    });
   }
 
   /** Begins to find what nobody works on, and to let go what waits for its turn. */
@@ -167,7 +196,11 @@ export class Core {
 
   /** Connects to Postgres, for as long as it takes, and brings the schema up to date. Temporal is connected in the background. */
   async start(): Promise<void> {
-    const { log } = this.options;
+    const { config, log } = this.options;
+    if (config.tracing.url !== null) {
+      const { OtelTracing } = await import('./telemetry/otel-tracing.js');
+      this.tracing = new OtelTracing({ url: config.tracing.url, serviceName: config.tracing.serviceName, log });
+    }
     for (let waitMs = 250; ; waitMs = Math.min(waitMs * 2, 5_000)) {
       try {
         if (!this.db.isInitialized) await this.db.initialize();
@@ -215,6 +248,7 @@ export class Core {
   async close(): Promise<void> {
     await this.announcer.stop();
     this.mailer?.close();
+    await this.tracing.stop();
     await this.client.close();
     await this.temporal.close();
     if (this.db.isInitialized) await this.db.destroy();

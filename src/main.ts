@@ -27,6 +27,7 @@ await runEntry(usage, async () => {
   const generated = await ensureServiceKey(core, config.bootstrapApiKey);
   if (generated) process.stdout.write(`The first service API key, shown once: ${generated}\n`);
   core.startSweeping();
+  if (config.metrics.enabled) core.metrics.watchProcess();
   const app = await createHttpApp(core);
   await app.listen({ host: config.http.host, port: config.http.port });
   log.info({ host: config.http.host, port: config.http.port }, 'listening');

@@ -124,6 +124,7 @@ await runEntry(usage, async () => {
 
     core.startSweeping();
     stops.push(() => core.stopStarting());
+    if (config.metrics.enabled) core.metrics.watchProcess();
     const app = await createHttpApp(core);
     await app.listen({ host: config.http.host, port: config.http.port });
     stops.push(() => app.close());

@@ -1,4 +1,6 @@
-import { createActivities } from '../activities/index.js';
+import { type ActivityFamilies, createActivities } from '../activities/index.js';
+import type { ActivityDependencies } from '../activities/ports.js';
+import { taskQueues } from '../workflows/contracts/names.js';
 import type { Core } from './core.js';
 import { pause } from './pause.js';
 import { registerSearchAttributes, SearchAttributeTypeError } from './temporal/search-attributes.js';
@@ -30,7 +32,7 @@ export class WorkerProcess {
     this.host = await WorkerHost.start({
       connection: native,
       namespace,
-      activities: createActivities({
+      activities: this.counted({
         attempts: core.attempts,
         deliveries: core.deliveries,
         waiting: core.waiting,
@@ -50,6 +52,11 @@ export class WorkerProcess {
         secrets: core.secrets,
         settings: config.delivery,
         log,
+        watch: {
+          startAttempt: (facts) => core.tracing.startAttempt(facts),
+          attemptRecorded: (attempt) => core.metrics.attemptRecorded(attempt),
+          deliveryClosed: (status, reason) => core.metrics.deliveryClosed(status, reason),
+        },
         now: Date.now,
       }),
       maxConcurrentAttempts: config.delivery.maxConcurrentAttempts,
@@ -69,6 +76,17 @@ export class WorkerProcess {
     this.stopping = true;
     await this.schedules.stop();
     await this.host?.stop();
+  }
+
+  private counted(deps: ActivityDependencies): ActivityFamilies {
+    const { slots, options } = this.core;
+    const { maxConcurrentAttempts } = options.config.delivery;
+    const { deliver, attempts, control } = createActivities(deps);
+    return {
+      deliver: slots.watch(taskQueues.deliver, deliver, maxConcurrentAttempts),
+      attempts: slots.watch(taskQueues.attempts, attempts, maxConcurrentAttempts),
+      control: slots.watch(taskQueues.control, control, null),
+    };
   }
 
   /** The search attributes are there, with their types, before the first start needs them. */

@@ -2,6 +2,7 @@ import { loadConfig } from './config/config.js';
 import { Core } from './core.js';
 import { onStopSignal, runEntry } from './process.js';
 import { createLogger } from './telemetry/logger.js';
+import { startMetricsServer } from './telemetry/metrics-server.js';
 import { installRuntime } from './temporal/worker-host.js';
 import { WorkerProcess } from './worker-process.js';
 
@@ -25,11 +26,16 @@ await runEntry(usage, async () => {
   });
   // Also a process that still waits for Postgres ends when it is asked to.
   if (await Promise.race([core.start().then(() => false), stopped.then(() => true)])) return;
+  const { port } = config.metrics;
+  const metrics =
+    port === null ? null : await startMetricsServer(core.metricsPage, { host: config.http.host, port, log });
+  if (metrics) core.metrics.watchProcess();
   core.startSweeping();
   const worker = new WorkerProcess(core);
   const ended = await Promise.race([stopped, worker.start().then(() => worker.failed)]);
   log.info({ signal: ended }, 'stopping');
   await core.stopStarting();
   await worker.stop();
+  await metrics?.stop();
   await core.close();
 });

@@ -149,6 +149,11 @@ const variables = {
     .optional(),
   POSTHORN_SAMPLE_RECEIVER: flag.default(true),
   POSTHORN_SAMPLE_RECEIVER_PORT: port.default(8410),
+  POSTHORN_METRICS: flag.default(true),
+  POSTHORN_METRICS_PORT: port.optional(),
+  OTEL_EXPORTER_OTLP_ENDPOINT: z.url({ protocol: /^https?$/ }).optional(),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: z.url({ protocol: /^https?$/ }).optional(),
+  OTEL_SERVICE_NAME: z.string().min(1).default('posthorn'),
   POSTHORN_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
 } as const;
 
@@ -290,6 +295,20 @@ export function loadConfig(kind: ProcessKind, env: NodeJS.ProcessEnv = process.e
       dir: v.POSTHORN_MAIL_DIR ?? (embedded ? join(v.POSTHORN_DATA_DIR, 'mail') : null),
     },
     sampleReceiver: { enabled: v.POSTHORN_SAMPLE_RECEIVER, port: v.POSTHORN_SAMPLE_RECEIVER_PORT },
+    metrics: {
+      /** Whether the API answers /metrics. */
+      enabled: v.POSTHORN_METRICS,
+      /** Where a worker process answers it; null: it doesn't. */
+      port: v.POSTHORN_METRICS_PORT ?? null,
+    },
+    tracing: {
+      /** Where spans are sent to; null: nothing is traced. */
+      url:
+        v.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ??
+        (v.OTEL_EXPORTER_OTLP_ENDPOINT && `${v.OTEL_EXPORTER_OTLP_ENDPOINT.replace(/\/+$/, '')}/v1/traces`) ??
+        null,
+      serviceName: v.OTEL_SERVICE_NAME,
+    },
     logLevel: v.POSTHORN_LOG_LEVEL,
   };
 }

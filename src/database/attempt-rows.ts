@@ -27,6 +27,8 @@ export interface LoadedDelivery {
     readonly apiVersion: string | null;
     readonly source: string | null;
     readonly subject: string | null;
+    /** What the publisher's trace goes on with; null where nobody traces. */
+    readonly traceparent?: string | null;
     /** Null once the payload was purged: there is nothing left to send. */
     readonly data: string | null;
   };

@@ -171,6 +171,7 @@ interface LoadRow extends EndpointToCallRow {
   api_version: string | null;
   source: string | null;
   subject: string | null;
+  traceparent: string | null;
   data: string | null;
   endpoint_status: LoadedDelivery['endpoint']['status'];
   status_reason: string | null;
@@ -190,7 +191,7 @@ const loadStatement = `
          d.last_status_code, d.last_error, d.wake_requested, d.slot, (d.slot is distinct from 'taken' and ${mustAsk}) as must_ask,
          (extract(epoch from d.next_attempt_at - clock_timestamp()) * 1000)::float8 as due_in_ms,
          (extract(epoch from e.not_before - clock_timestamp()) * 1000)::float8 as rests_for_ms,
-         v.created_at as event_created_at, v.api_version, v.source, v.subject, v.data,
+         v.created_at as event_created_at, v.api_version, v.source, v.subject, v.traceparent, v.data,
          e.status as endpoint_status, e.status_reason, e.deleted_at is not null as deleted,
          e.quick, e.last_success_at is not null as succeeded_before, ${endpointToCallColumns},
          exists (select from attempts x where x.delivery_id = d.id and x.run_id = $2) as run_has_attempts,
@@ -226,6 +227,7 @@ function toLoaded(row: LoadRow): LoadedDelivery {
       apiVersion: row.api_version,
       source: row.source,
       subject: row.subject,
+      traceparent: row.traceparent,
       data: row.data,
     },
     endpoint: {
@@ -276,7 +278,7 @@ const paceChanges = `(failure_streak < ${failuresUntilDown} or pace = 'probing')
 
 /** What the endpoint's workflow is to hear of: a first failure, a recovery, gone, refused. */
 const changesHealth = `(case
-        when $16 = 'delivered' then failing_since is not null or refused_since is not null
+        when $16 = 'delivered' then failing_since is not null or refused_since is not null or pace = 'probing'
         else ${beginsToFail}
              or ${becomesGone} or ($18 and refused_since is null) end)`;
 
@@ -309,7 +311,7 @@ const recordStatement = `
         else 'attempt_failed' end,
       next_attempt_at = case
         when round <> $5 then next_attempt_at
-        when $16 = 'delivered' or status in ('succeeded', 'failed', 'cancelled') or $17 or $19 is null then null
+        when $16 = 'delivered' or status in ('succeeded', 'failed', 'cancelled', 'held') or $17 or $19 is null then null
         else now() + $19 * interval '1 ms' end,
       sweep_after = case
         when round <> $5 then sweep_after

@@ -21,7 +21,8 @@ export interface Statement {
 
 /**
  * A page of a tenant's deliveries, newest first; null where no delivery can match. Every filter has an index that is in the
- * order of the list, or leads to few rows; those that end in (status, id) are read status by status, and merged.
+ * order of the list, or leads to few rows. That of endpoints ends in (status, id): where it is the one to use, it is read status
+ * by status, and merged.
  */
 export function deliveryListStatement(
   columns: string,
@@ -29,20 +30,25 @@ export function deliveryListStatement(
   filter: DeliveryFilter,
   page: PageRequest,
 ): Statement | null {
-  const statuses = wantedStatuses(filter);
-  if (statuses?.length === 0) return null;
+  const { status, reason, endpointId, eventId, type, httpStatus } = filter;
+  const possible = reason === undefined ? deliveryStatuses : statusesOfReason[reason];
+  const statuses = status === undefined ? possible : possible.filter((one) => one === status);
+  if (statuses.length === 0) return null;
+  const onlyEndpoint =
+    endpointId !== undefined && eventId === undefined && type === undefined && httpStatus === undefined;
+  // One endpoint's failures have reasons of their own, which the planner's statistics don't know: no index of reasons, then.
+  const byReason = onlyEndpoint ? `reason || '' = ?` : 'reason = ?';
   const ids = idsAround(idPrefixes.delivery, filter);
   const conditions = new Conditions()
     .add('tenant_id = ?', tenantId)
-    .add('status = ?', statuses?.length === 1 ? statuses[0] : undefined)
-    // One endpoint's failures have their own reasons, which the planner's statistics don't know: its index is the one to use.
-    .add(filter.endpointId === undefined ? 'reason = ?' : `reason || '' = ?`, filter.reason)
-    .add('endpoint_id = ?', filter.endpointId)
+    .add('status = ?', statuses.length === 1 ? statuses[0] : undefined)
+    .add(byReason, reason)
+    .add('endpoint_id = ?', endpointId)
     // Another tenant's endpoint may have a million deliveries: none of them is looked at.
-    .add('exists (select from endpoints e where e.id = ? and e.tenant_id = $1)', filter.endpointId)
-    .add('event_id = ?', filter.eventId)
-    .add('type = ?', filter.type)
-    .add('last_status_code = ?', filter.httpStatus)
+    .add('exists (select from endpoints e where e.id = ? and e.tenant_id = $1)', endpointId)
+    .add('event_id = ?', eventId)
+    .add('type = ?', type)
+    .add('last_status_code = ?', httpStatus)
     .add('created_at >= ?', filter.createdAfter)
     .add('created_at < ?', filter.createdBefore)
     .add('id >= ?', ids.from)
@@ -51,19 +57,11 @@ export function deliveryListStatement(
   const values = [...conditions.values, ...keys.values];
   const rows = (more: string): string =>
     `select ${columns} from deliveries where true ${conditions.toString()} ${keys.where} ${more} ${keys.order}`;
-  if (statuses === null || statuses.length === 1) return { text: rows(''), values };
-  const wanted = statuses.map((status) => `'${status}'`).join(', ');
+  if (statuses.length === 1 || !onlyEndpoint) return { text: rows(''), values };
+  const wanted = statuses.map((one) => `'${one}'`).join(', ');
   return {
     text: `select ${columns} from unnest(array[${wanted}]) as w (wanted)
            cross join lateral (${rows('and status = w.wanted')}) d ${keys.order}`,
     values,
   };
-}
-
-/** Null: any, and there is nothing to gain from naming them. */
-function wantedStatuses({ status, reason, endpointId, eventId }: DeliveryFilter): readonly DeliveryStatus[] | null {
-  const possible = reason === undefined ? deliveryStatuses : statusesOfReason[reason];
-  if (status !== undefined) return possible.filter((one) => one === status);
-  if (endpointId !== undefined && eventId === undefined) return possible;
-  return possible.length === 1 ? possible : null;
 }

@@ -16,6 +16,8 @@ export interface NewEvent {
   /** RFC 3339; null: the time of acceptance. */
   readonly createdAt: string | null;
   readonly bodyHash: Buffer;
+  /** The trace that its attempts belong to; null or absent where nobody traces. */
+  readonly traceparent?: string | null;
   /** About Posthorn itself: it reaches only endpoints whose filters name it, never by `*` alone. */
   readonly operational?: boolean;
   /** The endpoint that it is about, which doesn't get it. */
@@ -221,12 +223,13 @@ export class EventStore {
     const column = <T>(pick: (event: NewEvent) => T): T[] => events.map(pick);
     const rows = await tx.query<{ tenant_id: string; id: string; created_at: Date }[]>(
       `with v as (
-         insert into events (tenant_id, id, type, source, subject, api_version, data, created_at, body_hash, operational)
+         insert into events (tenant_id, id, type, source, subject, api_version, data, created_at, body_hash, operational,
+                             traceparent)
          select n.tenant_id, n.id, n.type, n.source, n.subject, n.api_version, n.data, coalesce(n.created_at, now()), n.body_hash,
-                n.operational
+                n.operational, n.traceparent
            from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::bytea[],
-                       $17::boolean[])
-             as n (tenant_id, id, type, source, subject, api_version, data, created_at, body_hash, operational)
+                       $17::boolean[], $18::text[])
+             as n (tenant_id, id, type, source, subject, api_version, data, created_at, body_hash, operational, traceparent)
          on conflict (tenant_id, id) do nothing
          returning tenant_id, id, created_at, operational
        ), d as (
@@ -259,6 +262,7 @@ export class EventStore {
         deliveries.map((d) => d.status),
         deliveries.map((d) => d.reason),
         column((e) => e.operational ?? false),
+        column((e) => e.traceparent ?? null),
       ],
     );
     const createdAt = new Map(rows.map((row) => [keyOf({ tenantId: row.tenant_id, id: row.id }), row.created_at]));

@@ -42,6 +42,7 @@ export interface ReleasedDelivery {
   readonly endpointId: string;
   readonly eventId: string;
   readonly type: string;
+  readonly round: number;
   readonly inMs: number;
 }
 
@@ -150,11 +151,13 @@ export class PaceStore {
            status = case when d.round_attempts > 0 then 'retrying' else 'pending' end,
            reason = case when d.round_attempts > 0 then 'attempt_failed' when d.round > 1 then 'redelivery_requested' else 'published' end,
            slot = 'taken', held_since = null, updated_at = now(),
+           -- Its workflow may still sleep, where it was never told that the delivery is held.
+           wake_requested = d.round_attempts > 0,
            next_attempt_at = ${firstAt} + $3::float8 * c.nth * interval '1 ms',
            sweep_after = ${firstAt} + ($3::float8 * c.nth + ${sweepGraceMs}) * interval '1 ms'
          from chosen c where d.id = c.id and d.status = 'held'
         returning d.*)
-       select id, tenant_id as "tenantId", endpoint_id as "endpointId", event_id as "eventId", type,
+       select id, tenant_id as "tenantId", endpoint_id as "endpointId", event_id as "eventId", type, round,
               greatest(0, extract(epoch from next_attempt_at - now()) * 1000)::float8 as "inMs"
          from released order by id`,
       [endpointId, count, spacingMs],
@@ -188,7 +191,7 @@ export class PaceStore {
          select d.id from deliveries d join endpoints e on e.id = d.endpoint_id
           where d.status = 'held' and d.reason = 'rate_limited' and d.held_since < now() - $1::float8 * interval '1 ms'
             -- A paused endpoint takes nothing, however long; its time doesn't count.
-            and e.status = 'active' and e.deleted_at is null
+            and (e.resumed_at is null or e.resumed_at < now() - $1::float8 * interval '1 ms') and e.status = 'active' and e.deleted_at is null
           order by d.held_since limit $2 for update of d skip locked
        ), d as (
          update deliveries d set status = 'failed', reason = 'queue_age_exceeded', held_since = null, updated_at = now()

@@ -86,7 +86,7 @@ export const startItemsStatement = `
     returning i.state
   ), r as (
     update replays r set
-      started = started + c.started, skipped = skipped + c.skipped, updated_at = now(),
+      started = r.started + c.started, skipped = r.skipped + c.skipped, updated_at = now(),
       paced_until = greatest(coalesce(paced_until, created_at), clock_timestamp() - interval '${savedUpMs} ms')
                     + c.started * interval '1 s' / rate_per_second
      from (select count(*) filter (where state = 'started') as started, count(*) filter (where state = 'skipped') as skipped from m) c

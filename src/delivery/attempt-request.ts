@@ -35,6 +35,8 @@ export interface AttemptRequestInput {
   readonly secrets: readonly string[];
   /** 1, 2, … over all rounds. */
   readonly attemptNumber: number;
+  /** Of the trace that the attempt belongs to; null or absent where nobody traces. */
+  readonly traceparent?: string | null;
   readonly nowMs: number;
 }
 
@@ -69,7 +71,11 @@ export function buildAttemptRequest(input: AttemptRequestInput): OutboundRequest
   return buildRequest({
     ...input,
     fields: { ...event, deliveryId, data },
-    headers: { 'Webhook-Event-Id': event.eventId, 'Webhook-Attempt': String(input.attemptNumber) },
+    headers: {
+      'Webhook-Event-Id': event.eventId,
+      'Webhook-Attempt': String(input.attemptNumber),
+      ...(input.traceparent ? { traceparent: input.traceparent } : {}),
+    },
   });
 }
 

@@ -33,6 +33,7 @@ import { EventsController } from '../modules/events/events.controller.js';
 import { EventFeedService } from '../modules/events/event-feed.service.js';
 import { EventsService } from '../modules/events/events.service.js';
 import { HealthController, type Readiness } from '../modules/health/health.controller.js';
+import { MetricsController } from '../modules/metrics/metrics.controller.js';
 import { NoticesController } from '../modules/notices/notices.controller.js';
 import { NoticesService } from '../modules/notices/notices.service.js';
 import { StatsController } from '../modules/stats/stats.controller.js';
@@ -48,6 +49,9 @@ import { validation } from './problems/validation.js';
 import { addressPolicyToken, configToken, readinessToken } from './tokens.js';
 import { SecretBox } from '../security/secret-box.js';
 import type { Logger } from '../telemetry/logger.js';
+import { Metrics } from '../telemetry/metrics.js';
+import { MetricsPage } from '../telemetry/metrics-page.js';
+import { Tracing } from '../telemetry/tracing.js';
 import { TemporalAnnouncer } from '../temporal/announcer.js';
 import { Dispatcher } from '../temporal/dispatcher.js';
 
@@ -75,6 +79,9 @@ class CoreModule {
       { provide: NoticeStore, useValue: core.notices },
       { provide: ReplayStore, useValue: core.replays },
       { provide: WaitingDeliveries, useValue: core.waiting },
+      { provide: Metrics, useValue: core.metrics },
+      { provide: MetricsPage, useValue: core.metricsPage },
+      { provide: Tracing, useValue: core.tracing },
       { provide: SecretBox, useValue: core.secrets },
       { provide: TemporalAnnouncer, useValue: core.announcer },
       { provide: Dispatcher, useValue: core.dispatcher },
@@ -118,7 +125,8 @@ class CoreModule {
 })
 class ApiModule {
   static of(core: Core): DynamicModule {
-    return { module: ApiModule, imports: [CoreModule.of(core)] };
+    const controllers = core.options.config.metrics.enabled ? [MetricsController] : [];
+    return { module: ApiModule, imports: [CoreModule.of(core)], controllers };
   }
 }
 

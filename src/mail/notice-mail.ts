@@ -108,9 +108,9 @@ const stories: Readonly<Record<NoticeType, (data: Data) => Story>> = {
   }),
   'endpoint.backlog': (data) => ({
     subject: 'deliveries pile up',
-    happened: `${text(data['size'] ?? data['backlog'] ?? data['count'])} deliveries wait for the endpoint, and they grow more.`,
-    since: data['since'] === undefined ? null : time(data['since']),
-    next: 'They are delivered as fast as the endpoint and its limits allow; what waits for too long is given up.',
+    happened: `${text(data['size'])} deliveries wait for the endpoint, and they grow more.`,
+    since: data['oldest_at'] === undefined ? null : time(data['oldest_at']),
+    next: `${data['estimated_seconds'] === undefined || data['estimated_seconds'] === null ? '' : `At its rate limit that takes about ${text(data['estimated_seconds'])} s. `}They are delivered as fast as the endpoint and its limits allow; what waits for too long is given up.`,
     todo: 'Raise its rate limit, make the receiver faster, or subscribe to fewer events.',
   }),
   'endpoint.verification_expired': (data) => ({

@@ -8,11 +8,15 @@ const tellTimeoutMs = 2_000;
 /** One workflow takes a few hundred signals a second: telling must not hurt what else goes on. */
 const tellsPerSecond = 100;
 const queueLimit = 10_000;
+/** Between two signals to one workflow. */
+const tellPauseMs = 200;
 
 /** Tells Temporal after a commit. What is lost is found by the sweeper, or by the workflows when their timers fire. */
 export class TemporalAnnouncer implements Announcer {
   private readonly queue: ClosedDelivery[] = [];
   private telling: Promise<void> | null = null;
+  /** Whom somebody tells just now, and whether there is more to tell. */
+  private readonly lines = new Map<string, { again: boolean }>();
   private readonly abort = new AbortController();
 
   constructor(
@@ -21,16 +25,16 @@ export class TemporalAnnouncer implements Announcer {
   ) {}
 
   letterAdded(endpointId: string): Promise<void> {
-    return this.tell({ endpoint_id: endpointId }, () => this.gateway.letterAdded(endpointId));
+    return this.tell(`the dead letters of ${endpointId}`, () => this.gateway.letterAdded(endpointId));
   }
 
   endpointChanged(endpointId: string): Promise<void> {
-    return this.tell({ endpoint_id: endpointId }, () => this.gateway.endpointChanged(endpointId));
+    return this.tell(`the health of ${endpointId}`, () => this.gateway.endpointChanged(endpointId));
   }
 
   /** Lost, it is the sweeper's. */
   replayChanged(replayId: string): Promise<void> {
-    return this.tell({ replay_id: replayId }, () => this.gateway.replayChanged(replayId));
+    return this.tell(replayId, () => this.gateway.replayChanged(replayId));
   }
 
   deliveriesClosed(closed: readonly ClosedDelivery[]): void {
@@ -47,10 +51,33 @@ export class TemporalAnnouncer implements Announcer {
     await this.telling;
   }
 
-  private async tell(about: object, signal: () => Promise<void>): Promise<void> {
+  /** Signals carry nothing, so those that come while one is on its way are one: a flood of them would end the workflow. */
+  private async tell(whom: string, signal: () => Promise<void>): Promise<void> {
+    const line = this.lines.get(whom);
+    if (line) {
+      line.again = true;
+      return;
+    }
+    this.lines.set(whom, { again: false });
+    const told = this.tellOnce(whom, signal);
+    void told.then(() => this.tellAgain(whom, signal));
+    await told;
+  }
+
+  private async tellAgain(whom: string, signal: () => Promise<void>): Promise<void> {
+    await pause(tellPauseMs, this.abort.signal);
+    for (let line = this.lines.get(whom); line?.again && !this.abort.signal.aborted;) {
+      line.again = false;
+      await this.tellOnce(whom, signal);
+      await pause(tellPauseMs, this.abort.signal);
+    }
+    this.lines.delete(whom);
+  }
+
+  private async tellOnce(whom: string, signal: () => Promise<void>): Promise<void> {
     const late = new AbortController();
     const told = signal().catch((error: unknown) => {
-      this.log.debug({ ...about, err: error }, 'a workflow was not told; the sweeper will');
+      this.log.debug({ whom, err: error }, 'a workflow was not told; the sweeper will');
     });
     await Promise.race([told, pause(tellTimeoutMs, late.signal)]);
     late.abort();

@@ -11,7 +11,9 @@ const breakerFailures = 3;
 const breakerPauseMs = 1_000;
 
 export type DispatchJob =
-  | { readonly kind: 'start'; readonly delivery: DeliveryStart; readonly which: 'first' | 'again' }
+  | { readonly kind: 'start'; readonly delivery: DeliveryStart }
+  /** Was held until now: its workflow has ended, or sleeps and doesn't know. */
+  | { readonly kind: 'release'; readonly delivery: DeliveryStart; readonly round: number }
   | { readonly kind: 'redeliver'; readonly delivery: DeliveryStart; readonly round: number }
   | { readonly kind: 'cancel'; readonly deliveryId: string; readonly round: number };
 
@@ -89,8 +91,14 @@ export class Dispatcher {
   private async hand(job: DispatchJob): Promise<void> {
     switch (job.kind) {
       case 'start':
-        await this.gateway.startDelivery(job.delivery, 'dispatcher', job.which);
+        await this.gateway.startDelivery(job.delivery, 'dispatcher', 'first');
         return;
+      case 'release': {
+        const { id } = job.delivery;
+        const known = (await this.gateway.startDelivery(job.delivery, 'dispatcher', 'again')) === 'started';
+        if (known || (await this.gateway.retryNow(id))) await this.onWoken(id, job.round);
+        return;
+      }
       case 'redeliver':
         await this.gateway.redeliver(job.delivery);
         await this.onWoken(job.delivery.id, job.round);

@@ -98,7 +98,7 @@ export class Releaser {
         : await paces.release(endpoint.id, count, 1_000 / (rising ? Math.min(rate, count) : rate), 'slots');
     if (rising && deliveries.length > 0) await paces.countReleased(endpoint.id, deliveries.length);
     for (const delivery of deliveries)
-      this.later(delivery.inMs, () => dispatcher.submit({ kind: 'start', delivery, which: 'again' }));
+      this.later(delivery.inMs, () => dispatcher.submit({ kind: 'release', delivery, round: delivery.round }));
     return deliveries.length;
   }
 

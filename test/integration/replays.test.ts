@@ -328,7 +328,7 @@ describe('pause, resume and cancel', () => {
   it('count at once, and when they are repeated', async () => {
     await endpoint();
     await closed(20);
-    const { id } = await create({ filter: { status: 'failed' } });
+    const { id } = await create({ filter: { status: 'failed' }, rate_per_second: 5 });
     const act = (what: string) => api.post(`/v1/replays/${id}/${what}`);
     expect(await act('pause')).toMatchObject({ status: 202, body: { status: 'paused', estimated_end_at: null } });
     expect(await act('pause')).toMatchObject({ status: 202, body: { status: 'paused' } });
@@ -435,12 +435,14 @@ describe('recover', () => {
       [`t${tenants}`],
     );
     await state(endpointId, 'active');
+    const startedAt = new Date();
     const asked = recover(endpointId, new Date(0));
-    await until('it waits', async () => {
-      const [row] = await posthorn.sql<{ n: number }>(`select count(*)::int as n from replays where tenant_id = $1`, [
-        `t${tenants}`,
-      ]);
-      return row!.n === 0;
+    await until('it waits for that transaction', async () => {
+      const [row] = await posthorn.sql<{ waits: boolean }>(
+        `select exists (select from pg_stat_activity where datname = current_database() and query like '%as decided' and query_start > $1) as waits`,
+        [startedAt],
+      );
+      return row!.waits;
     });
     await late.commitTransaction();
     await late.release();

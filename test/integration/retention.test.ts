@@ -166,9 +166,9 @@ describe('a purge', () => {
   it('runs several at once beside publishers, attempts and redeliveries, and loses nothing of theirs', async () => {
     const old = await Promise.all(Array.from({ length: 150 }, () => past({ ageMs: 130 * day, attempts: 2 })));
     const alive: string[] = [];
-    let purging = true;
+    const purging = { goesOn: true };
     const traffic = (async () => {
-      while (purging) {
+      while (purging.goesOn) {
         for (const delivery of await attempts.publishTo(endpointId, 3)) {
           alive.push(delivery.id);
           expect(await attempts.attempt(delivery)).toMatchObject({ kind: 'closed', status: 'succeeded' });
@@ -187,7 +187,7 @@ describe('a purge', () => {
     const purges = await Promise.all([purge(purgeSteps, 7), purge(purgeSteps, 11), purge(purgeSteps, 5)]);
     await redeliveries;
     await purge();
-    purging = false;
+    purging.goesOn = false;
     await traffic;
     const removed = purges.reduce((sum, one) => sum + one['attempts']!, 0);
     expect(removed).toBeGreaterThan(0);

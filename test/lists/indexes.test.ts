@@ -92,7 +92,7 @@ const deliveryCases: Case<DeliveryFilter>[] = [
     name: 'endpoint',
     filter: () => ({ endpointId: seeded.busyEndpoint }),
     index: /^deliveries_(by_endpoint|by_status|held|in_order)$/,
-    pages: 500,
+    pages: 700,
   },
   {
     name: 'endpoint, the healthy one',
@@ -173,7 +173,21 @@ const deliveryCases: Case<DeliveryFilter>[] = [
   {
     name: 'endpoint and type',
     filter: () => ({ endpointId: seeded.busyEndpoint, type: 'type3.happened' }),
-    index: /^deliveries_(by_type|by_endpoint|held)$/,
+    index: /^deliveries_(by_type|in_order)$/,
+    pages: somePages,
+  },
+  {
+    name: 'the healthy endpoint and type',
+    filter: () => ({ endpointId: seeded.healthyEndpoint, type: 'type3.happened' }),
+    index: /^deliveries_(by_type|by_endpoint|in_order)$/,
+    pages: 10_000,
+  },
+  {
+    // All of the tenant's are looked at, since hardly any is that endpoint's.
+    name: 'the healthy endpoint and http_status',
+    filter: () => ({ endpointId: seeded.healthyEndpoint, httpStatus: 503 }),
+    index: /^deliveries_(by_http_status|by_endpoint)$/,
+    rows: () => true,
     pages: 30_000,
   },
   {

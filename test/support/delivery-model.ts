@@ -417,7 +417,7 @@ function recorded(delivery: ModelDelivery, attempt: AttemptRecord, nowMs: number
       const reason = attempt.gone ? 'endpoint_gone' : 'attempts_exhausted';
       Object.assign(row, { status: 'failed', reason, nextAttemptAtMs: null });
     } else {
-      row.nextAttemptAtMs = nowMs + attempt.waitMs;
+      row.nextAttemptAtMs = row.status === 'held' ? null : nowMs + attempt.waitMs;
       if (row.status !== 'held') {
         Object.assign(row, {
           status: 'retrying',

@@ -36,7 +36,6 @@ function newDispatcher() {
     dispatcher.submit({
       kind: 'start',
       delivery: { id, endpointId, tenantId: 't', eventId: 'e', type: 'x.y' },
-      which: 'first',
     });
   return { ...held, dispatcher, submit, pass: (ms: number) => (now += ms) };
 }

@@ -51,7 +51,9 @@ export class SeeAndRepair1764800000000 implements MigrationInterface {
         add column epoch integer not null default 0,
         -- Null once the payload was purged.
         alter column data drop not null,
-        add column payload_purged_at timestamptz(3)`);
+        add column payload_purged_at timestamptz(3),
+        -- The trace that its attempts belong to (W3C Trace Context).
+        add column traceparent text`);
     await db.query(`create index events_in_order on events (tenant_id, epoch, xid, seq)`);
     await db.query(`create index events_by_type on events (tenant_id, type, epoch, xid, seq)`);
     // Purging goes by age, and an event loses its payload first: each index holds only what its step has yet to look at.
@@ -120,7 +122,7 @@ export class SeeAndRepair1764800000000 implements MigrationInterface {
     await db.query(`drop index events_stripped, events_to_strip, events_by_type, events_in_order`);
     await db.query(`update events set data = 'null' where data is null`);
     await db.query(
-      `alter table events drop column payload_purged_at, drop column epoch, alter column data set not null`,
+      `alter table events drop column traceparent, drop column payload_purged_at, drop column epoch, alter column data set not null`,
     );
     await db.query(`drop index dead_letters_resolved, deliveries_unswept`);
     await db.query(`drop trigger dead_letters_supersede on dead_letters`);

@@ -61,6 +61,7 @@ const answers: Readonly<Record<number, readonly [meaning: string, codes: readonl
       'already_verified',
       'too_many_secrets',
       'secret_in_use',
+      'endpoint_state_conflict',
     ],
     new Problem(409, 'delivery_closed', 'The delivery is succeeded already: there is nothing to cancel'),
   ],

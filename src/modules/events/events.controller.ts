@@ -58,9 +58,10 @@ export class EventsController {
     @Body() body: Buffer | undefined,
     @Query({ schema: publishQuery }) query: PublishQuery,
     @Headers('idempotency-key') key: string | undefined,
+    @Headers('traceparent') traceparent: string | undefined,
     @Res() reply: FastifyReply,
   ) {
-    send(reply, await this.events.publish(access, body ?? nothing, query, key));
+    send(reply, await this.events.publish(access, body ?? nothing, query, key, traceparent));
   }
 
   @Post('batch')
@@ -84,9 +85,10 @@ export class EventsController {
     @Body() body: Buffer | undefined,
     @Query({ schema: noQuery }) _query: object,
     @Headers('idempotency-key') key: string | undefined,
+    @Headers('traceparent') traceparent: string | undefined,
     @Res() reply: FastifyReply,
   ) {
-    send(reply, await this.events.publishBatch(access, body ?? nothing, key));
+    send(reply, await this.events.publishBatch(access, body ?? nothing, key, traceparent));
   }
 
   @Get()

@@ -8,6 +8,8 @@ import { Dispatcher } from '../../temporal/dispatcher.js';
 import { type Access, tenantOf } from '../../http/access/access.js';
 import { Problem } from '../../http/problems/problem.js';
 import { toProblem } from '../../http/problems/to-problem.js';
+import { Metrics } from '../../telemetry/metrics.js';
+import { Tracing } from '../../telemetry/tracing.js';
 import { configToken } from '../../http/tokens.js';
 import { type EventProblem, type EventResult, type PublishedEvent, readEvent, readEventBatch } from './event-body.js';
 import type { PublishQuery } from './events.dto.js';
@@ -27,14 +29,27 @@ export class EventsService {
   constructor(
     private readonly events: EventStore,
     private readonly dispatcher: Dispatcher,
+    private readonly metrics: Metrics,
+    private readonly tracing: Tracing,
     @Inject(configToken) private readonly config: Config,
   ) {}
 
-  async publish(
+  publish(
     access: Access,
     body: Buffer,
     query: PublishQuery,
     idempotencyKey: string | undefined,
+    traceparent?: string,
+  ): Promise<FixedAnswer> {
+    return this.tracing.publish(traceparent, (mine) => this.publishOne(access, body, query, idempotencyKey, mine));
+  }
+
+  private async publishOne(
+    access: Access,
+    body: Buffer,
+    query: PublishQuery,
+    idempotencyKey: string | undefined,
+    traceparent: string | null,
   ): Promise<FixedAnswer> {
     const read = readEvent(body);
     if (!read.ok) throw eventProblem(read);
@@ -49,7 +64,7 @@ export class EventsService {
         replayed: false,
       };
     }
-    const event = toNewEvent(read.event, tenantId);
+    const event = toNewEvent(read.event, tenantId, traceparent);
     return this.store(tenantId, body, idempotencyKey, async (publish) => {
       const results = await publish([event]);
       const [result] = results;
@@ -58,11 +73,25 @@ export class EventsService {
     });
   }
 
-  async publishBatch(access: Access, body: Buffer, idempotencyKey: string | undefined): Promise<FixedAnswer> {
+  publishBatch(
+    access: Access,
+    body: Buffer,
+    idempotencyKey: string | undefined,
+    traceparent?: string,
+  ): Promise<FixedAnswer> {
+    return this.tracing.publish(traceparent, (mine) => this.publishMany(access, body, idempotencyKey, mine));
+  }
+
+  private async publishMany(
+    access: Access,
+    body: Buffer,
+    idempotencyKey: string | undefined,
+    traceparent: string | null,
+  ): Promise<FixedAnswer> {
     const { batchLimitEvents: maxEvents, bodyLimitBytes: maxEventBytes } = this.config.http;
     const read = readEventBatch(body, { maxEvents, maxEventBytes });
     if (!read.ok) throw eventProblem(read);
-    const items = read.items.map((item) => judgeItem(access, item));
+    const items = read.items.map((item) => judgeItem(access, item, traceparent));
     const valid = items.filter((item): item is NewEvent => !(item instanceof Problem));
     return this.store(tenantOf(access, null), body, idempotencyKey, async (publish) => {
       const results = await publish(valid);
@@ -112,8 +141,9 @@ export class EventsService {
   private dispatch(results: readonly PublishResult[]): void {
     for (const result of results) {
       if (result.kind !== 'accepted') continue;
+      this.metrics.eventAccepted(result.deliveries.map(({ status }) => status));
       for (const delivery of result.deliveries)
-        if (delivery.status === 'pending') this.dispatcher.submit({ kind: 'start', delivery, which: 'first' });
+        if (delivery.status === 'pending') this.dispatcher.submit({ kind: 'start', delivery });
     }
   }
 }
@@ -125,10 +155,10 @@ function checkedKey(text: string): string {
   });
 }
 
-function judgeItem(access: Access, item: EventResult): NewEvent | Problem {
+function judgeItem(access: Access, item: EventResult, traceparent: string | null): NewEvent | Problem {
   if (!item.ok) return eventProblem(item);
   try {
-    return toNewEvent(item.event, tenantOf(access, item.event.tenantId));
+    return toNewEvent(item.event, tenantOf(access, item.event.tenantId), traceparent);
   } catch (error) {
     const problem = toProblem(error);
     if (problem) return problem;
@@ -136,8 +166,8 @@ function judgeItem(access: Access, item: EventResult): NewEvent | Problem {
   }
 }
 
-function toNewEvent(event: PublishedEvent, tenantId: string): NewEvent {
-  return { ...event, id: event.id ?? newId(idPrefixes.event), tenantId };
+function toNewEvent(event: PublishedEvent, tenantId: string, traceparent: string | null): NewEvent {
+  return { ...event, id: event.id ?? newId(idPrefixes.event), tenantId, traceparent };
 }
 
 function eventProblem({ status, code, field, detail }: EventProblem): Problem {

@@ -155,12 +155,13 @@ export class ReplaysService {
     const key = toIdempotencyKey(tenantId, idempotencyKey, [selection, settings]);
     const result = await this.events.once(key, async (tx) => {
       const row = await store(tx);
-      return { value: row, stored: { statusCode: 202, answer: JSON.stringify(toReplay(row, this.workflows)) } };
+      const answer = JSON.stringify(toReplay(row, this.workflows));
+      return { value: { id: row.id, answer }, stored: { statusCode: 202, answer } };
     });
     switch (result.kind) {
       case 'first':
         void this.announcer.replayChanged(result.value.id);
-        return { statusCode: 202, answer: JSON.stringify(toReplay(result.value, this.workflows)), replayed: false };
+        return { statusCode: 202, answer: result.value.answer, replayed: false };
       case 'replayed':
         return { statusCode: 202, answer: result.stored.answer, replayed: true };
       case 'conflict':

@@ -110,10 +110,12 @@ export function toStats({ total, buckets, backlog }: Stats, window: ShownWindow)
     to: to.toISOString(),
     by,
     total: toAttemptFields(total),
-    data: bucketStarts(from.getTime(), to.getTime(), by).map((startsAt) => ({
-      starts_at: new Date(startsAt).toISOString(),
-      ...toAttemptFields(known.get(startsAt) ?? noAttempts),
-    })),
+    data: bucketStarts(from.getTime(), to.getTime(), by).map((startsAt) =>
+      Object.assign(
+        { starts_at: new Date(startsAt).toISOString() },
+        toAttemptFields(known.get(startsAt) ?? noAttempts),
+      ),
+    ),
     backlog: {
       pending: backlog.pending,
       retrying: backlog.retrying,

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { encodeTime } from 'ulid';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RunningApi, startApi } from '../../support/api.js';
@@ -135,6 +135,8 @@ async function pages(api: ApiClient, path: string, step: 'next_cursor' | 'prev_c
   return found;
 }
 
+const maybe = <T>(values: fc.Arbitrary<T>) => fc.option(values, { nil: undefined, freq: 2 });
+
 describe('filters', () => {
   let api: ApiClient;
   let here: Item[];
@@ -147,7 +149,6 @@ describe('filters', () => {
   });
 
   const time = fc.integer({ min: -2, max: 42 }).map((n) => new Date(begin + n * 7 * minute).toISOString());
-  const maybe = <T>(values: fc.Arbitrary<T>) => fc.option(values, { nil: undefined, freq: 2 });
   const filters = fc.record({
     endpoint_id: maybe(fc.integer({ min: 0, max: 3 })),
     event_id: maybe(fc.integer({ min: 0, max: 33 }).map((n) => `event-${n}`)),

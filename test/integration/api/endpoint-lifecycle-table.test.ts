@@ -225,6 +225,8 @@ describe.each(stateNames)('an endpoint that is %s', (state) => {
   });
 });
 
+const rowOf = (action: Action): string[] => [action, ...table[action]];
+
 describe('docs/guides/endpoint-states.md', () => {
   it('has this table', () => {
     const page = readFileSync(new URL('../../../docs/guides/endpoint-states.md', import.meta.url), 'utf8');
@@ -238,6 +240,6 @@ describe('docs/guides/endpoint-states.md', () => {
           .slice(1, -1)
           .map((cell) => cell.trim()),
       );
-    expect(rows).toEqual([['', ...stateNames], ...actionNames.map((action) => [action].concat(table[action]))]);
+    expect(rows).toEqual([['', ...stateNames], ...actionNames.map(rowOf)]);
   });
 });

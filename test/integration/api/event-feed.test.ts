@@ -136,9 +136,9 @@ describe('a reader that follows the events', () => {
       }
       await client.end();
     });
-    let done = false;
-    const all = Promise.all(writers).then(() => (done = true));
-    while (!done) await reader.readOn();
+    const writing = { goesOn: true };
+    const all = Promise.all(writers).finally(() => (writing.goesOn = false));
+    while (writing.goesOn) await reader.readOn();
     await all;
     await until('all are shown', async () => (await reader.readOn()).length >= 6 * 12);
     expect(reader.seen).toHaveLength(6 * 12);

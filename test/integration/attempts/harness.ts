@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { expect, inject } from 'vitest';
 import { AttemptRunner, type Lane } from '../../../activities/attempt-runner.js';
 import type { AttemptInput, AttemptOutcome } from '../../../activities/contracts/delivery-activities.js';
-import type { ActivityDependencies, AttemptSettings, Sender } from '../../../activities/ports.js';
+import type { ActivityDependencies, AttemptSettings, AttemptWatch, Sender } from '../../../activities/ports.js';
 import { parseCidr } from '../../../src/config/cidr.js';
 import { parseKeyRing } from '../../../src/config/key-ring.js';
 import type { AttemptRecord } from '../../../src/database/attempt-rows.js';
@@ -96,7 +96,11 @@ export class Attempts {
   }
 
   /** A runner with nothing in flight, as after a restart of its process. */
-  newRunner(sender: Sender = this.client): AttemptRunner {
+  newRunner(
+    sender: Sender = this.client,
+    watch?: AttemptWatch,
+    log: ActivityDependencies['log'] = silent,
+  ): AttemptRunner {
     const dependencies: Omit<ActivityDependencies, 'settings'> = {
       attempts: this.store,
       deliveries: this.deliveries,
@@ -120,7 +124,8 @@ export class Attempts {
       replays: null as never,
       starter: null as never,
       secrets: this.secrets,
-      log: silent,
+      log,
+      ...(watch && { watch }),
       now: Date.now,
     };
     const settings = (): AttemptSettings => this.settings;
