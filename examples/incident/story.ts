@@ -6,12 +6,12 @@ import type { IncidentApi } from './incident-api.js';
 import { Traffic } from './traffic.js';
 
 const eventType = 'order.created';
-const eventsPerSecond = 20;
+const eventsPerSecond = 10;
 const recoverPerSecond = 100;
 /** How long the traffic goes on before the outage, and while the endpoint is disabled. */
-const calmMs = 3_000;
-const missedMs = 5_000;
-const stepTimeoutMs = 60_000;
+const calmMs = 2_000;
+const missedMs = 4_000;
+const stepTimeoutMs = 120_000;
 
 export interface IncidentOptions {
   readonly api: IncidentApi;

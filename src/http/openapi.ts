@@ -24,6 +24,7 @@ export function createOpenApi(app: INestApplication): OpenAPIObject {
     .addTag('events', 'What happened, as published by your services.')
     .addTag('endpoints', 'Who wants to know: a URL, the event types it wants, its secret and settings.')
     .addTag('deliveries', 'One event on its way to one endpoint, with its attempts.')
+    .addTag('dead letters', 'Deliveries that were given up, until somebody has dealt with them.')
     .addTag('replays', 'Many deliveries sent again, as one job.')
     .addTag('notices', 'What owners of endpoints were told, by mail, by event and here.')
     .addTag('stats', 'How deliveries go: rates, latencies, and what waits.')

@@ -362,16 +362,16 @@ describe('pause, resume and cancel', () => {
   });
 });
 
-describe('recover', () => {
-  const recover = (endpointId: string, since: Date, more: object = {}) =>
-    api.post(`/v1/webhooks/subscriptions/${endpointId}/recover`, {
-      since: since.toISOString(),
-      rate_per_second: 1_000,
-      ...more,
-    });
-  const state = (endpointId: string, status: string) =>
-    posthorn.sql('update endpoints set status = $2 where id = $1', [endpointId, status]);
+const recover = (endpointId: string, since: Date, more: object = {}) =>
+  api.post(`/v1/webhooks/subscriptions/${endpointId}/recover`, {
+    since: since.toISOString(),
+    rate_per_second: 1_000,
+    ...more,
+  });
+const state = (endpointId: string, status: string) =>
+  posthorn.sql('update endpoints set status = $2 where id = $1', [endpointId, status]);
 
+describe('recover', () => {
   it('brings what failed since then and what was missed meanwhile, in order, and only what the endpoint wants', async () => {
     const since = new Date(Date.now() - 60_000);
     const endpointId = await endpoint({}, ['order.*']);

@@ -47,31 +47,33 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => db.destroy());
 
+async function rowsReadByScans(): Promise<number> {
+  await db.query('select pg_stat_force_next_flush()');
+  await db.query('select pg_stat_clear_snapshot()');
+  const [row] = await db.query<{ n: number }[]>(
+    `select sum(seq_tup_read)::int as n from pg_stat_user_tables where relname in ('events', 'deliveries', 'attempts', 'dead_letters')`,
+  );
+  return row!.n;
+}
+
 /** Rows that were read by scans of whole tables while `work` was done. */
 async function scanned(work: () => Promise<unknown>): Promise<number> {
-  const read = async (): Promise<number> => {
-    await db.query('select pg_stat_force_next_flush()');
-    await db.query('select pg_stat_clear_snapshot()');
-    const [row] = await db.query<{ n: number }[]>(
-      `select sum(seq_tup_read)::int as n from pg_stat_user_tables where relname in ('events', 'deliveries', 'attempts', 'dead_letters')`,
-    );
-    return row!.n;
-  };
-  const before = await read();
+  const before = await rowsReadByScans();
   await work();
-  return (await read()) - before;
+  return (await rowsReadByScans()) - before;
 }
+
+const feed = () => new EventFeedStore(db);
+
+const page = (changes: object = {}) =>
+  feed().page(
+    { tenantId: 'busy', cursor: null, limit: 50, type: null, endpointId: null, operational: false, ...changes },
+    null,
+  );
 
 // At this size the planner would rather read small tables whole: with that forbidden, what has no index shows.
 describe('an index serves every step of', () => {
   beforeAll(() => db.query('set enable_seqscan = off'));
-
-  const feed = () => new EventFeedStore(db);
-  const page = (changes: object = {}) =>
-    feed().page(
-      { tenantId: 'busy', cursor: null, limit: 50, type: null, endpointId: null, operational: false, ...changes },
-      null,
-    );
 
   it('the feed: its beginning, its middle, its end, its types, and both ways', async () => {
     const middle = await feed().positionOf('busy', `evt_${size / 2 + 1}`);

@@ -56,6 +56,7 @@ const answers: Readonly<Record<number, readonly [meaning: string, codes: readonl
       'idempotency_conflict',
       'event_id_conflict',
       'delivery_closed',
+      'letter_resolved',
       'endpoint_unavailable',
       'replay_closed',
       'already_verified',

@@ -18,6 +18,7 @@ export const problemTitles = {
   tenant_forbidden: 'The API key belongs to another tenant',
   not_found: 'There is no such thing',
   method_not_allowed: 'The method is not allowed here',
+  letter_resolved: 'The dead letter is resolved',
   delivery_closed: 'The delivery is closed',
   payload_expired: 'The payload is gone',
   endpoint_unavailable: 'The endpoint takes no deliveries',

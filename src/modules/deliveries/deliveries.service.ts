@@ -135,5 +135,5 @@ function toStart(row: DeliveryRow) {
 
 /** Once resolved, a letter is past: what is to be done with its delivery is done there. */
 export function letterResolved(resolution: LetterResolution): Problem {
-  return new Problem(409, 'delivery_closed', `The dead letter is ${resolution} already`);
+  return new Problem(409, 'letter_resolved', `The dead letter is ${resolution} already`);
 }

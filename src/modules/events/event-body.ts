@@ -218,7 +218,7 @@ const stringFields: readonly StringField[] = [
   },
   {
     name: 'subject',
-    read: matching((text) => [...text].length <= maxSubjectLength && isCloudEventsText(text)),
+    read: matching((text) => Array.from(text).length <= maxSubjectLength && isCloudEventsText(text)),
     rule: `a string of 1 – ${maxSubjectLength} characters without control characters, lone surrogates or noncharacters`,
   },
   {

@@ -146,7 +146,7 @@ export const newReplayDto = z
   .strictObject(
     {
       delivery_ids: ids('delivery_ids', isDeliveryId, 'whd_01KC0000000000000000000002'),
-      filter: deliveryFilterDto.optional(),
+      filter: deliveryFilterDto.optional().describe('Instead of ids: which ones.'),
       ...settings,
     },
     isObject,
@@ -161,7 +161,7 @@ export const newLetterReplayDto = z
   .strictObject(
     {
       letter_ids: ids('letter_ids', (id) => parseLetterId(id) !== null, 'whd_01KC0000000000000000000002.1'),
-      filter: letterFilterDto.optional(),
+      filter: letterFilterDto.optional().describe('Instead of ids: which ones.'),
       ...settings,
     },
     isObject,
