@@ -235,7 +235,7 @@ export class ReplayStore {
       const [replay] = await tx.query<ReplayRow[]>(
         `with r as (
            update replays set status = $2, updated_at = now(), finished_at = case when $2 = 'cancelled' then now() end,
-                  sweep_after = case when $2 = 'running' then now() + interval '${toldGraceMs} ms' end
+                  sweep_after = now() + interval '${toldGraceMs} ms'
             where id = $1 returning *)
          select ${columns} from r`,
         [id, status],
@@ -278,7 +278,17 @@ export class ReplayStore {
     });
   }
 
-  /** Running ones that nobody works on. */
+  /** Somebody terminated its workflow by hand: nothing more of it is started. */
+  async closeTerminated(id: string): Promise<void> {
+    await this.db.query(
+      `update replays set status = case when finished_at is null then 'cancelled' else status end, finished_at = coalesce(finished_at, now()),
+              sweep_after = null, updated_at = now()
+        where id = $1`,
+      [id],
+    );
+  }
+
+  /** Running ones that nobody works on, and those whose workflow doesn't know yet of a change. */
   async toSweep(): Promise<string[]> {
     const rows = await this.db.query<{ id: string }[]>(
       'select id from replays where sweep_after <= now() order by sweep_after limit 100',

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { deliveryReasons } from '../domain/closed-lists.js';
 import { isEventType, maxEventTypeLength } from '../domain/event-type.js';
 import { eventIdPattern } from '../domain/ids.js';
-import { toUtcMilliseconds } from '../modules/events/event-time.js';
+import { toUtcMilliseconds } from '../domain/date-time.js';
 
 /** Filters that several lists take, each under its name in the query. `what` is what is listed. */
 export function filterParameters(what: string) {

@@ -66,8 +66,8 @@ export class TemporalAnnouncer implements Announcer {
 
   private async tellAgain(whom: string, signal: () => Promise<void>): Promise<void> {
     await pause(tellPauseMs, this.abort.signal);
-    for (let line = this.lines.get(whom); line?.again && !this.abort.signal.aborted;) {
-      line.again = false;
+    while (this.lines.get(whom)?.again && !this.abort.signal.aborted) {
+      this.lines.set(whom, { again: false });
       await this.tellOnce(whom, signal);
       await pause(tellPauseMs, this.abort.signal);
     }

@@ -112,7 +112,7 @@ export class Sweeper {
     const looked: string[] = [];
     try {
       for (const id of await replays.toSweep()) {
-        if ((await gateway.describeReplay(id)) === 'terminated') await replays.change(id, 'cancel', null);
+        if ((await gateway.describeReplay(id)) === 'terminated') await replays.closeTerminated(id);
         else await gateway.replayChanged(id);
         looked.push(id);
       }

@@ -46,10 +46,10 @@ it.each(Object.entries(verifiers))(
         reply.writeHead(401).end();
       }
     };
-    let stop = false;
+    const stop = new AbortController();
     let published = 0;
     const load = (async () => {
-      while (!stop) {
+      while (!stop.signal.aborted) {
         // As fast as it goes, with some in flight all the time.
         await until('fewer are on their way', async () => published - accepted < 20);
         await api.publish(`${profile}.rotated`, { n: (published += 1) });
@@ -71,7 +71,7 @@ it.each(Object.entries(verifiers))(
     const old = data.find(({ current }) => !current)!;
     expect((await api.delete(`/v1/webhooks/subscriptions/${id}/secrets/${old.id}`)).status).toBe(204);
     await more(10);
-    stop = true;
+    stop.abort();
     await load;
     await until('all have arrived', async () => accepted >= published, 60_000);
     expect({ rejected, accepted }).toEqual({ rejected: 0, accepted: published });

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createReplayActivities } from '../../activities/replay.js';
 import type { ReplayStep } from '../../src/database/replay-store.js';
+import type { TemporalGateway } from '../../src/temporal/gateway.js';
+import { Sweeper } from '../../src/temporal/sweeper.js';
 import { type RunningApi, startApi } from '../support/api.js';
 import { type ApiClient, until } from '../support/posthorn.js';
 
@@ -354,6 +356,9 @@ describe('pause, resume and cancel', () => {
     await posthorn.core.replays.lookAgainLater([id]);
     expect((await posthorn.core.replays.toSweep()).includes(id)).toBe(false);
     await api.post(`/v1/replays/${id}/pause`);
+    expect(await due()).toBe(true);
+    // Its workflow has looked.
+    await posthorn.core.replays.startSome(id);
     expect(await due()).toBe(false);
     await api.post(`/v1/replays/${id}/resume`);
     expect(await due()).toBe(true);
@@ -370,6 +375,52 @@ const recover = (endpointId: string, since: Date, more: object = {}) =>
   });
 const state = (endpointId: string, status: string) =>
   posthorn.sql('update endpoints set status = $2 where id = $1', [endpointId, status]);
+
+const sweep = async (runs: Record<string, string>): Promise<string[]> => {
+  const told: string[] = [];
+  const { sweeps: store, waiting, health, replays } = posthorn.core;
+  const gateway = {
+    describe: async () => 'running',
+    describeReplay: async (id: string) => runs[id] ?? 'running',
+    replayChanged: async (id: string) => void told.push(id),
+    endpointChanged: async () => undefined,
+    letterAdded: async () => undefined,
+    storeId: async () => null,
+  } as unknown as TemporalGateway;
+  await new Sweeper({
+    store,
+    waiting,
+    health,
+    replays,
+    gateway,
+    housekeeping: async () => undefined,
+    log,
+  }).sweepOnce();
+  return told;
+};
+
+describe('the sweeper', () => {
+  it('starts or wakes what nobody works on, and cancels what was terminated by hand', async () => {
+    await endpoint();
+    await closed(2);
+    const [lost, ended, fresh] = [
+      await create({ filter: { status: 'failed' } }),
+      await create({ filter: { status: 'failed' } }),
+      await create({ filter: { status: 'failed' } }),
+    ];
+    await posthorn.sql(`update replays set sweep_after = now() - interval '1 s' where id = any($1)`, [
+      [lost.id, ended.id],
+    ]);
+    await posthorn.sql(`update replays set sweep_after = now() + interval '1 h' where id = $1`, [fresh.id]);
+    const told = await sweep({ [lost.id]: 'not_found', [ended.id]: 'terminated' });
+    expect(told).toContain(lost.id);
+    expect(told).not.toContain(ended.id);
+    expect(told).not.toContain(fresh.id);
+    expect(await detail(ended.id)).toMatchObject({ status: 'cancelled', progress: { waiting: 2 } });
+    expect(await posthorn.core.replays.startSome(ended.id)).toMatchObject({ deliveries: [] });
+    expect(await sweep({ [ended.id]: 'terminated' })).not.toContain(lost.id);
+  });
+});
 
 describe('recover', () => {
   it('brings what failed since then and what was missed meanwhile, in order, and only what the endpoint wants', async () => {

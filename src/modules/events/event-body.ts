@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { isCloudEventsText, isUriReference } from '../../domain/envelope.js';
 import { isEventType, maxEventTypeLength } from '../../domain/event-type.js';
 import { eventIdPattern, tenantIdPattern } from '../../domain/ids.js';
-import { toUtcMilliseconds } from './event-time.js';
+import { toUtcMilliseconds } from '../../domain/date-time.js';
 import { JsonReader, JsonSyntaxError, type JsonValue } from '../../http/json-reader.js';
 
 /** An event as its producer published it, validated. */

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { toUtcMilliseconds } from '../../src/modules/events/event-time.js';
+import { toUtcMilliseconds } from '../../src/domain/date-time.js';
 
 describe('an RFC 3339 time', () => {
   it.each([

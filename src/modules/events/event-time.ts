@@ -1,1 +1,0 @@
-export { toUtcMilliseconds } from '../../domain/date-time.js';
