@@ -45,6 +45,7 @@ describe('with the database away', () => {
       status: 'unavailable',
       database: 'unavailable',
       temporal: 'degraded',
+      reconciliation: null,
     });
     const refused = [
       await publish('during'),
