@@ -38,7 +38,8 @@ export const retryNow = defineSignal(deliverSignals.retryNow);
 export const cancel = defineSignal<[round?: number]>(deliverSignals.cancel);
 export const state = defineQuery<DeliverState>(deliverQueries.state);
 
-const notSentWaitMs = { first: 1_000, most: 30_000 };
+/** An outage lasts; a connection comes free when an answer does, so nobody is to wait long after the others are done. */
+const notSentWaitMs = { first: 1_000, most: 30_000, mostForConnection: 5_000 };
 
 /**
  * One delivery through all its attempts. Postgres decides what happened; this workflow decides when what happens next:
@@ -109,7 +110,7 @@ class DeliveryRun {
           break;
         case 'not_sent':
           if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof deliver>(this.input);
-          if (await this.wait(this.notSentWaitMs(), null, `nothing sent, ${outcome.cause}`))
+          if (await this.wait(this.notSentWaitMs(outcome.cause), null, `nothing sent, ${outcome.cause}`))
             outcome = await this.attempt();
           break;
         case 'unrecorded': {
@@ -191,8 +192,9 @@ class DeliveryRun {
     return outcome;
   }
 
-  private notSentWaitMs(): number {
-    const waitMs = Math.min(notSentWaitMs.first * 2 ** this.notSentInARow, notSentWaitMs.most);
+  private notSentWaitMs(cause: string): number {
+    const most = cause === 'no_connection_free' ? notSentWaitMs.mostForConnection : notSentWaitMs.most;
+    const waitMs = Math.min(notSentWaitMs.first * 2 ** this.notSentInARow, most);
     this.notSentInARow += 1;
     return Math.round(waitMs * jitterFactor(Math.random()));
   }

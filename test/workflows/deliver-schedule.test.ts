@@ -149,6 +149,16 @@ describe('an attempt for which nothing left the machine', () => {
     expect(delivery.attempts).toHaveLength(1);
     expect(delivery.row).toMatchObject({ attemptCount: 1, status: 'succeeded' });
   });
+
+  it('for want of a connection is repeated every five seconds at least', async () => {
+    const full = { status: null, errorCode: 'timeout_connect', noSlot: true } as const;
+    const delivery = engine.model.add([full, full, full, full, full, full, 200]);
+    const startedAtMs = await engine.model.nowMs();
+    await engine.dispatch(delivery);
+    expect(await engine.ending(delivery.id)).toMatchObject({ status: 'COMPLETED' });
+    // 1 + 2 + 4 + 5 + 5 + 5 s.
+    expectWithin(delivery.sentAtMs[0]! - startedAtMs, ...withJitter(22 * second));
+  });
 });
 
 describe('the first attempt', () => {
