@@ -5,7 +5,7 @@
 export class LocalLane {
   private readonly inside = new Map<string, number>();
 
-  constructor(private readonly maxPerEndpoint = 8) {}
+  constructor(private readonly maxPerEndpoint = 16) {}
 
   /** Answers the function that leaves again, or null when the attempt has to be an ordinary one. */
   enter(endpointId: string): (() => void) | null {

@@ -25,6 +25,7 @@ beforeAll(async () => {
     POSTHORN_POSTGRES_PORT: String(postgres),
     POSTHORN_SAMPLE_RECEIVER: 'off',
     POSTHORN_BOOTSTRAP_API_KEY: testKey,
+    POSTHORN_VERIFICATION_REQUIRED: 'off',
     TEMPORAL_CLI_PATH: await findTestTemporalCli(),
   };
   api = new ApiClient(`http://127.0.0.1:${http}`);
