@@ -7,7 +7,11 @@ export class DemoError extends Error {
 
 export interface Endpoint {
   readonly id: string;
-  /** In the creation's answer only. */
+  readonly status: string;
+}
+
+export interface CreatedEndpoint extends Endpoint {
+  /** In this answer only. */
   readonly secret: string;
 }
 
@@ -44,7 +48,11 @@ export class PosthornClient {
   ) {}
 
   createEndpoint(body: { url: string; events: string[]; description: string; retry_waits_ms: number[] }) {
-    return this.call<Endpoint>('POST', '/v1/webhooks/subscriptions', body);
+    return this.call<CreatedEndpoint>('POST', '/v1/webhooks/subscriptions', body);
+  }
+
+  endpoint(id: string) {
+    return this.call<Endpoint>('GET', `/v1/webhooks/subscriptions/${id}`);
   }
 
   /** Goes through although the demo was interrupted: it cleans up. */

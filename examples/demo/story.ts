@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startSampleReceiver, type SampleReceiver } from '../receivers/node/receiver.js';
+import { type ReceiverStats, startSampleReceiver, type SampleReceiver } from '../receivers/node/receiver.js';
 import { DemoError, type Attempt, type Delivery, type PosthornClient } from './posthorn-client.js';
 
 /** Time for each step: enough for a cold start of the engines. */
@@ -8,6 +8,8 @@ const pollPauseMs = 150;
 
 interface Subject {
   readonly receiver: SampleReceiver;
+  /** What the receiver had seen when the endpoint was verified. */
+  readonly before: ReceiverStats;
   readonly endpointId: string;
   readonly secret: string;
   readonly type: string;
@@ -63,7 +65,7 @@ class Story {
   async #deliver(shop: Subject): Promise<string> {
     const id = await this.#publish(shop, { invoice_id: 'inv_1', amount: 1999 });
     const delivery = await this.#untilEnded(id, (d) => d.status === 'succeeded', 'be delivered');
-    const stats = shop.receiver.stats();
+    const stats = seenBy(shop);
     expect(delivery.last_status_code === 200, 'the delivery to record the answer 200', delivery);
     expect(stats.verified === 1 && stats.rejected === 0, 'one request with a valid signature', stats);
     expect(stats.side_effects === 1, 'one side effect', stats);
@@ -78,7 +80,7 @@ class Story {
       (d) => d.status === 'succeeded' && d.attempt_count >= 2,
       'be delivered a second time',
     );
-    const stats = shop.receiver.stats();
+    const stats = seenBy(shop);
     expect(stats.requests === 2 && stats.verified === 2, 'two requests, both verified', stats);
     expect(stats.side_effects === 1, 'still one side effect', stats);
     expect(Object.keys(stats.deliveries).join() === id, 'both requests to name the same delivery', stats);
@@ -96,8 +98,8 @@ class Story {
       (d) => d.status === 'retrying' && d.last_status_code === 401,
       'be retrying after a 401',
     );
-    const rejected = shop.receiver.stats().rejected;
-    expect(rejected >= 1, 'the receiver to have rejected the signature', shop.receiver.stats());
+    const rejected = seenBy(shop).rejected;
+    expect(rejected >= 1, 'the receiver to have rejected the signature', seenBy(shop));
     this.#done(
       'break the secret',
       `receiver answers 401; ${id} is retrying, next attempt at ${broken.next_attempt_at}`,
@@ -106,11 +108,7 @@ class Story {
     shop.receiver.setSecrets([shop.secret]);
     await this.#client.redeliver(id, 'demo: the secret is right again');
     const repaired = await this.#untilEnded(id, (d) => d.status === 'succeeded', 'be delivered after the repair');
-    expect(
-      shop.receiver.stats().side_effects === 2,
-      'one side effect of each of the two events',
-      shop.receiver.stats(),
-    );
+    expect(seenBy(shop).side_effects === 2, 'one side effect of each of the two events', seenBy(shop));
     this.#done('repair it', `redelivered without waiting: ${repaired.last_status_code} after ${attempts(repaired)}`);
     return id;
   }
@@ -130,7 +128,7 @@ class Story {
     flaky.receiver.setMode('ok');
     await this.#client.redeliver(id, 'demo: the endpoint is back');
     const delivery = await this.#untilEnded(id, (d) => d.status === 'succeeded', 'be delivered after the outage');
-    const stats = flaky.receiver.stats();
+    const stats = seenBy(flaky);
     expect(stats.verified === 1 && stats.side_effects === 1, 'one verified request with one side effect', stats);
     const left = await this.#client.failedDeliveries(flaky.endpointId);
     expect(left.length === 0, 'no failed delivery left', left);
@@ -153,16 +151,29 @@ class Story {
     const receiver = await startSampleReceiver({ port: 0, host: '127.0.0.1', log: () => {} });
     this.#receivers.push(receiver);
     const type = `${this.#run}.${name}`;
-    const { id, secret } = await this.#client.createEndpoint({
+    const { id, secret, status } = await this.#client.createEndpoint({
       url: receiver.url,
       events: [type],
       description: `npm run demo, ${name}`,
       retry_waits_ms: retryWaitsMs,
     });
-    const subject = { receiver, endpointId: id, secret, type };
-    this.#subjects.push(subject);
     receiver.setSecrets([secret]);
-    return subject;
+    const subject = { receiver, endpointId: id, secret, type, before: receiver.stats() };
+    this.#subjects.push(subject);
+    if (status !== 'active') await this.#untilVerified(id);
+    return { ...subject, before: receiver.stats() };
+  }
+
+  /** Nothing real is delivered before the receiver has answered Posthorn's challenge. */
+  async #untilVerified(id: string): Promise<void> {
+    const deadline = performance.now() + stepTimeoutMs;
+    for (;;) {
+      const endpoint = await this.#client.endpoint(id);
+      if (endpoint.status === 'active') return;
+      if (performance.now() > deadline)
+        throw new DemoError(`${id} should be verified within ${stepTimeoutMs / 1_000} s, but it is: ${show(endpoint)}`);
+      await sleep(pollPauseMs, undefined, { signal: this.#signal });
+    }
   }
 
   async #publish({ type, endpointId }: Subject, data: unknown): Promise<string> {
@@ -197,6 +208,18 @@ class Story {
   #done(step: string, seen: string): void {
     this.#print(`✓ ${step.padEnd(16)}  ${seen}`);
   }
+}
+
+/** What the receiver has seen since the endpoint was verified. */
+function seenBy({ receiver, before }: Subject): ReceiverStats {
+  const now = receiver.stats();
+  return {
+    ...now,
+    requests: now.requests - before.requests,
+    verified: now.verified - before.verified,
+    rejected: now.rejected - before.rejected,
+    side_effects: now.side_effects - before.side_effects,
+  };
 }
 
 function timelineRow(attempt: Attempt): string {

@@ -4,9 +4,10 @@ import type { DeliveryStart, TemporalGateway } from './gateway.js';
 
 /** More than this is the sweeper's. */
 export const dispatchQueueLimit = 1_000;
-const concurrency = 32;
+/** A server that is busy makes each start wait for all that are on their way: fewer at once, and a quiet endpoint's takes less long. */
+const concurrency = 16;
 /** So that others need not wait for a burst of one endpoint. */
-const concurrencyPerEndpoint = 8;
+const concurrencyPerEndpoint = 4;
 const breakerFailures = 3;
 const breakerPauseMs = 1_000;
 

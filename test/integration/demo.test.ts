@@ -56,7 +56,7 @@ class StubApi {
         secret: generateSecret(),
       } as never as EndpointRow;
       this.endpoints.set(endpoint.id, endpoint);
-      return [201, { id: endpoint.id, secret: endpoint.secret }];
+      return [201, { id: endpoint.id, secret: endpoint.secret, status: 'active' }];
     }
     if (request.method === 'DELETE') return [this.endpoints.delete(action ?? '') ? 204 : 404, null];
     if (call === 'POST /v1/events') {

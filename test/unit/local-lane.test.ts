@@ -25,9 +25,9 @@ describe('the local lane', () => {
     expect(lane.enter('a')).toBeNull();
   });
 
-  it('takes eight when nothing else is said', () => {
+  it('takes sixteen when nothing else is said', () => {
     const lane = new LocalLane();
     const entered = Array.from({ length: 300 }, () => lane.enter('a')).filter((leave) => leave !== null);
-    expect(entered).toHaveLength(8);
+    expect(entered).toHaveLength(16);
   });
 });
