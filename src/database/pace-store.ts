@@ -1,5 +1,6 @@
 import type { DataSource } from 'typeorm';
 import { sweepGraceMs } from './attempt-store.js';
+import { insertLetters } from './letters-sql.js';
 import { isRising, ratePerSecond, slotHorizonMs } from './pacing-sql.js';
 import { endpointsWithHeld } from './sweep-store.js';
 
@@ -47,7 +48,7 @@ export interface ReleasedDelivery {
 }
 
 /** How far ahead a turn may be that an attempt waits for in place; longer ones are durable timers. */
-export const waitInPlaceMs = 250;
+const waitInPlaceMs = 250;
 /** After the request's own time, until somebody else may ask an endpoint whether it is back. */
 const probeMarginMs = 5_000;
 
@@ -179,7 +180,7 @@ export class PaceStore {
   /** The rise is over: the endpoint is as any other. */
   async open(endpointId: string): Promise<void> {
     await this.db.query(
-      `update endpoints set pace = 'open', rising_since = null where id = $1 and pace = 'rising' and not ${isRising.replaceAll('e.', '')}`,
+      `update endpoints e set pace = 'open', rising_since = null where e.id = $1 and e.pace = 'rising' and not ${isRising}`,
       [endpointId],
     );
   }
@@ -196,12 +197,7 @@ export class PaceStore {
        ), d as (
          update deliveries d set status = 'failed', reason = 'queue_age_exceeded', held_since = null, updated_at = now()
            from chosen where d.id = chosen.id returning d.*
-       ), l as (
-         insert into dead_letters (delivery_id, round, tenant_id, event_id, endpoint_id, type, reason, attempts, last_status_code,
-                                   last_error, expires_at)
-         select id, round, tenant_id, event_id, endpoint_id, type, reason, attempt_count, last_status_code, last_error,
-                now() + $3::float8 * interval '1 ms' from d
-         on conflict (delivery_id, round) do nothing)
+       ), l as (${insertLetters('d', '$3::float8')})
        select distinct endpoint_id from d`,
       [maxAgeMs, limit, this.options.letterExpiryMs],
     );

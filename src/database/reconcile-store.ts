@@ -1,4 +1,5 @@
 import type { DataSource } from 'typeorm';
+import { insertLetters } from './letters-sql.js';
 import type {
   ComparedRows,
   CompareInput,
@@ -115,14 +116,11 @@ export class ReconcileStore {
        ), unsent as (
          select id from looked w where status = 'succeeded' and updated_at < now() - ${interval(settleMs)}
             and not exists (select from attempts a where a.delivery_id = w.id and a.outcome = 'delivered')
-       ), letters as (
-         insert into dead_letters (delivery_id, round, tenant_id, event_id, endpoint_id, type, reason, attempts, last_status_code,
-                                   last_error, expires_at)
-         select id, round, tenant_id, event_id, endpoint_id, type, reason, attempt_count, last_status_code, last_error,
-                now() + $3 * interval '1 ms'
-           from looked w where status = 'failed' and updated_at < now() - ${interval(settleMs)}
-            and not exists (select from dead_letters l where l.delivery_id = w.id and l.round = w.round)
-         on conflict (delivery_id, round) do nothing
+       ), letters as (${insertLetters(
+         `looked w where status = 'failed' and updated_at < now() - ${interval(settleMs)}
+            and not exists (select from dead_letters l where l.delivery_id = w.id and l.round = w.round)`,
+         '$3',
+       )}
          returning delivery_id
        )
        select (select count(*)::int from looked) as looked, (select max(id) from looked) as furthest,

@@ -1,4 +1,5 @@
 import type { DataSource } from 'typeorm';
+import { insertLetters } from './letters-sql.js';
 
 /** So many rows a statement: a lock is never held for long. */
 export const closingBatch = 5_000;
@@ -8,14 +9,7 @@ export interface ClosedDelivery {
   readonly status: 'cancelled' | 'failed' | 'held';
 }
 
-/** A letter for each failed row of `d`; `$2` is how long letters are kept, in milliseconds. */
-const insertLetters = `
-         insert into dead_letters (delivery_id, round, tenant_id, event_id, endpoint_id, type, reason, attempts, last_status_code,
-                                   last_error, expires_at)
-         select id, round, tenant_id, event_id, endpoint_id, type, reason, attempt_count, last_status_code, last_error,
-                now() + $2 * interval '1 ms'
-           from d where status = 'failed'
-         on conflict (delivery_id, round) do nothing`;
+const lettersOfFailed = insertLetters(`d where status = 'failed'`, '$2');
 
 /**
  * An endpoint that isn't active any more takes its waiting deliveries along: deleted → `cancelled`, disabled or expired → `failed`
@@ -60,7 +54,7 @@ export class WaitingDeliveries {
           where d.id = $1 and v.tenant_id = d.tenant_id and v.id = d.event_id and v.payload_purged_at is not null
             and d.status in ('pending', 'retrying', 'held')
          returning d.*
-       ), l as (${insertLetters})
+       ), l as (${lettersOfFailed})
        select id, status from d`,
       [deliveryId, this.letterExpiryMs],
     );
@@ -85,7 +79,7 @@ export class WaitingDeliveries {
           and (e.deleted_at is not null or e.status <> 'active')
           and (d.status in ('pending', 'retrying') or (d.status = 'held' and (e.deleted_at is not null or e.status in ('disabled', 'expired'))))
        returning d.*
-       ), l as (${insertLetters})
+       ), l as (${lettersOfFailed})
        select id, status from d`,
       [parameter, this.letterExpiryMs],
     );
