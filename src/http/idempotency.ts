@@ -2,13 +2,14 @@ import { createHash } from 'node:crypto';
 import type { IdempotencyKey } from '../database/event-store.js';
 import { Problem } from './problems/problem.js';
 
-export const idempotencyHeader = {
-  name: 'Idempotency-Key',
-  required: false,
-  description:
-    '1 – 255 printable ASCII characters, kept for 24 h per tenant. The same key with the same body gets the first answer again, with `Idempotency-Replayed: true`; with another one it is a 409.',
-  schema: { type: 'string', minLength: 1, maxLength: 255 },
-} as const;
+/** `same` and `other` say what tells a repeated request from another one. */
+export const idempotencyHeader = (same: string, other: string) =>
+  ({
+    name: 'Idempotency-Key',
+    required: false,
+    description: `1 – 255 printable ASCII characters, kept for 24 h per tenant. The same key with the same ${same} gets the first answer again, with \`Idempotency-Replayed: true\`; with ${other} it is a 409.`,
+    schema: { type: 'string', minLength: 1, maxLength: 255 },
+  }) as const;
 
 export const replayedHeader = {
   'Idempotency-Replayed': {
@@ -18,16 +19,16 @@ export const replayedHeader = {
 };
 
 /**
- * A request with its key; `request` is what tells it from another one.
+ * A request with its key; `body` is what tells it from another one.
  * @throws Problem 422 where the key isn't printable ASCII.
  */
-export function toIdempotencyKey(tenantId: string, key: string, request: unknown): IdempotencyKey {
+export function toIdempotencyKey(tenantId: string, key: string, body: Buffer | string): IdempotencyKey {
   if (!/^[\x20-\x7e]{1,255}$/.test(key)) {
     throw new Problem(422, 'invalid_idempotency_key', 'Idempotency-Key is 1 – 255 printable ASCII characters', {
       field: 'Idempotency-Key',
     });
   }
-  return { tenantId, key, bodyHash: createHash('sha256').update(JSON.stringify(request)).digest() };
+  return { tenantId, key, bodyHash: createHash('sha256').update(body).digest() };
 }
 
 export function idempotencyConflict(): Problem {

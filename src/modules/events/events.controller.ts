@@ -2,6 +2,7 @@ import { Body, Controller, Get, Headers, HttpCode, Param, Post, Query, Res } fro
 import { ApiBearerAuth, ApiBody, ApiHeader, ApiOperation, ApiParam, ApiResponse, ApiTags } from '@nestjs/swagger';
 import type { FastifyReply } from 'fastify';
 import { type Access, CurrentAccess, tenantOf } from '../../http/access/access.js';
+import { idempotencyHeader, replayedHeader } from '../../http/idempotency.js';
 import { referTo } from '../../http/openapi-schemas.js';
 import { noQuery, tenantQuery, type TenantQuery } from '../../http/page.dto.js';
 import { ApiProblems } from '../../http/problems/api-problems.js';
@@ -18,21 +19,6 @@ import { eventFeedDto, type EventFeedQuery, eventFeedQuery, eventStateDto } from
 import { EventFeedService } from './event-feed.service.js';
 import { EventsService, type FixedAnswer } from './events.service.js';
 
-const idempotencyHeader = {
-  name: 'Idempotency-Key',
-  required: false,
-  description:
-    '1 – 255 printable ASCII characters, kept for 24 h per tenant. The same key with the same bytes gets the first answer again, with `Idempotency-Replayed: true`; with other bytes it is a 409.',
-  schema: { type: 'string', minLength: 1, maxLength: 255 },
-} as const;
-
-const replayedHeader = {
-  'Idempotency-Replayed': {
-    description: '`true`: the answer to an earlier request with the same key.',
-    schema: { type: 'string' as const, example: 'true' },
-  },
-};
-
 @ApiTags('events')
 @ApiBearerAuth()
 @Controller('v1/events')
@@ -48,7 +34,7 @@ export class EventsController {
     summary: 'Publish an event',
     description: 'The answer means: committed to Postgres, with one delivery per active endpoint that wants it.',
   })
-  @ApiHeader(idempotencyHeader)
+  @ApiHeader(idempotencyHeader('bytes', 'other bytes'))
   @ApiBody({ schema: referTo(newEventDto), required: true })
   @ApiResponse({ status: 202, description: 'Committed.', headers: { ...replayedHeader }, standardSchema: eventDto })
   @ApiResponse({ status: 200, description: 'With `dry_run=true`.', standardSchema: dryRunDto })
@@ -71,7 +57,7 @@ export class EventsController {
     description:
       'Each one is validated and answered on its own; the valid ones go in together, by one transaction. A batch that is refused as a whole (malformed, too large) stores nothing.',
   })
-  @ApiHeader(idempotencyHeader)
+  @ApiHeader(idempotencyHeader('bytes', 'other bytes'))
   @ApiBody({ schema: referTo(newEventBatchDto), required: true })
   @ApiResponse({
     status: 202,

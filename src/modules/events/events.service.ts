@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Config } from '../../config/config.js';
 import { EventStore, type NewEvent, type PublishResult, type StoredAnswer } from '../../database/event-store.js';
@@ -6,6 +5,7 @@ import { idPrefixes } from '../../domain/ids.js';
 import { newId } from '../../security/new-id.js';
 import { Dispatcher } from '../../temporal/dispatcher.js';
 import { type Access, tenantOf } from '../../http/access/access.js';
+import { idempotencyConflict, toIdempotencyKey } from '../../http/idempotency.js';
 import { Problem } from '../../http/problems/problem.js';
 import { toProblem } from '../../http/problems/to-problem.js';
 import { Metrics } from '../../telemetry/metrics.js';
@@ -114,7 +114,7 @@ export class EventsService {
       this.dispatch(results);
       return { statusCode: 202, answer: JSON.stringify(answer), replayed: false };
     }
-    const key = { tenantId, key: checkedKey(idempotencyKey), bodyHash: createHash('sha256').update(body).digest() };
+    const key = toIdempotencyKey(tenantId, idempotencyKey, body);
     const result = await this.events.once(key, async (tx) => {
       const { answer, results } = await work((events) => this.events.publish(events, tx));
       const stored: StoredAnswer = { statusCode: 202, answer: JSON.stringify(answer) };
@@ -127,14 +127,7 @@ export class EventsService {
       case 'replayed':
         return { ...result.stored, replayed: true };
       case 'conflict':
-        throw new Problem(
-          409,
-          'idempotency_conflict',
-          'This key came with another body within 24 hours: use a new key for a new request',
-          {
-            field: 'Idempotency-Key',
-          },
-        );
+        throw idempotencyConflict();
     }
   }
 
@@ -146,13 +139,6 @@ export class EventsService {
         if (delivery.status === 'pending') this.dispatcher.submit({ kind: 'start', delivery });
     }
   }
-}
-
-function checkedKey(text: string): string {
-  if (/^[\x20-\x7e]{1,255}$/.test(text)) return text;
-  throw new Problem(422, 'invalid_idempotency_key', 'Idempotency-Key is 1 – 255 printable ASCII characters', {
-    field: 'Idempotency-Key',
-  });
 }
 
 function judgeItem(access: Access, item: EventResult, traceparent: string | null): NewEvent | Problem {

@@ -21,7 +21,7 @@ export class LetterReplaysController {
     description:
       'Makes a replay of the letters that are open, by their ids or by a filter. A letter that is resolved before its turn comes is skipped.',
   })
-  @ApiHeader(idempotencyHeader)
+  @ApiHeader(idempotencyHeader('body', 'another one'))
   @ApiResponse({ status: 200, description: 'Of a dry run: how many it would be.', standardSchema: dryRunDto })
   @ApiResponse({
     status: 202,

@@ -25,7 +25,7 @@ export class RecoverController {
       'Makes a replay of all deliveries to it that failed since then, and of all events that it missed, such as while it was disabled or expired: accepted since then, of types that it wants today, and never a delivery for it. A 409 `endpoint_unavailable` while it is disabled or expired.',
   })
   @ApiParam({ name: 'id', description: 'The endpoint, `we_…`.', example: 'we_01KC0000000000000000000001' })
-  @ApiHeader(idempotencyHeader)
+  @ApiHeader(idempotencyHeader('body', 'another one'))
   @ApiResponse({ status: 200, description: 'Of a dry run: how many it would be.', standardSchema: dryRunDto })
   @ApiResponse({
     status: 202,

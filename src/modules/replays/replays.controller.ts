@@ -35,7 +35,7 @@ export class ReplaysController {
     description:
       'The set is fixed with the answer. Each of it opens its next round, at the rate given, once; what has succeeded meanwhile, or is on its way, is skipped. The job survives restarts. Endpoints’ own rate limits hold beside it.',
   })
-  @ApiHeader(idempotencyHeader)
+  @ApiHeader(idempotencyHeader('body', 'another one'))
   @ApiResponse({ status: 200, description: 'Of a dry run: how many it would be.', standardSchema: dryRunDto })
   @ApiResponse({
     status: 202,

@@ -152,7 +152,7 @@ export class ReplaysService {
       void this.announcer.replayChanged(row.id);
       return { statusCode: 202, answer: JSON.stringify(toReplay(row, this.workflows)), replayed: false };
     }
-    const key = toIdempotencyKey(tenantId, idempotencyKey, [selection, settings]);
+    const key = toIdempotencyKey(tenantId, idempotencyKey, JSON.stringify([selection, settings]));
     const result = await this.events.once(key, async (tx) => {
       const row = await store(tx);
       const answer = JSON.stringify(toReplay(row, this.workflows));
