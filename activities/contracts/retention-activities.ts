@@ -2,7 +2,15 @@
  * What a purge goes through, in this order: an attempt and a letter go before their delivery, a delivery before its event, an
  * event's payload before the event.
  */
-export type PurgeStep = 'idempotency_keys' | 'payloads' | 'attempts' | 'letters' | 'replays' | 'deliveries' | 'events';
+export type PurgeStep =
+  | 'idempotency_keys'
+  | 'payloads'
+  | 'attempts'
+  | 'letters'
+  | 'replays'
+  | 'deliveries'
+  | 'events'
+  | 'notices';
 
 export interface PurgeSomeInput {
   readonly step: PurgeStep;

@@ -144,6 +144,7 @@ const variables = {
   POSTHORN_RETENTION_ATTEMPTS: kept(2 * day),
   POSTHORN_RETENTION_DELIVERIES: kept(2 * day),
   POSTHORN_RETENTION_EVENTS: kept(2 * day),
+  POSTHORN_RETENTION_NOTICES: kept(2 * day),
   POSTHORN_TEMPORAL_WORKFLOW_TASK_TIMEOUT: parsed(parseDurationMs)
     .refine((ms) => ms >= 1_000 && ms <= 120_000, 'must be 1s – 120s')
     .optional(),
@@ -326,5 +327,6 @@ function retentionOf(v: z.infer<typeof schema>, problems: string[]) {
   within(['ATTEMPTS', attemptsMs], ['DELIVERIES', deliveriesMs]);
   within(['DELIVERIES', deliveriesMs], ['EVENTS', eventsMs]);
   within(['PAYLOADS', payloadsMs], ['EVENTS', eventsMs]);
-  return { payloadsMs, attemptsMs, deliveriesMs, eventsMs };
+  const noticesMs = v.POSTHORN_RETENTION_NOTICES ?? 90 * day;
+  return { payloadsMs, attemptsMs, deliveriesMs, eventsMs, noticesMs };
 }

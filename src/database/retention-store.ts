@@ -1,6 +1,7 @@
 import type { DataSource } from 'typeorm';
 import type { PurgeStep } from '../../activities/contracts/retention-activities.js';
 import { idPrefixes } from '../domain/ids.js';
+import type { IdPrefix } from '../security/new-id.js';
 import { idsAround } from './created-range.js';
 
 /** How long things are kept, in milliseconds. */
@@ -11,6 +12,8 @@ export interface Retention {
   /** Deliveries since they last changed, with their resolved letters; replays since they ended. */
   readonly deliveriesMs: number;
   readonly eventsMs: number;
+  /** What owners were told. */
+  readonly noticesMs: number;
 }
 
 export interface PurgeBatch {
@@ -43,7 +46,7 @@ export class RetentionStore {
   ) {}
 
   async purge(step: PurgeStep, after: string | null): Promise<PurgeBatch> {
-    const { payloadsMs, attemptsMs, deliveriesMs, eventsMs } = this.retention;
+    const { payloadsMs, attemptsMs, deliveriesMs, eventsMs, noticesMs } = this.retention;
     switch (step) {
       case 'idempotency_keys':
         return this.run(purgeKeys, [], after);
@@ -59,6 +62,8 @@ export class RetentionStore {
         return this.run(purgeDeliveries, [deliveriesMs, lastId(idPrefixes.delivery, deliveriesMs)], after);
       case 'events':
         return this.run(purgeEvents, [eventsMs], after);
+      case 'notices':
+        return this.run(purgeNotices, [noticesMs, lastId(idPrefixes.notice, noticesMs)], after);
     }
   }
 
@@ -74,7 +79,7 @@ export class RetentionStore {
 }
 
 /** Ids are in the order of time, so that a walk over them needs no index by time. */
-function lastId(prefix: typeof idPrefixes.attempt | typeof idPrefixes.delivery, ageMs: number): string {
+function lastId(prefix: IdPrefix, ageMs: number): string {
   return idsAround(prefix, { createdBefore: new Date(Date.now() - ageMs) }).to ?? prefix;
 }
 
@@ -172,4 +177,18 @@ const purgeEvents = `
        for update of e skip locked
   ), done as (
     delete from events e using chosen c where e.tenant_id = c.tenant_id and e.id = c.id returning 1
+  )`;
+
+/** The newest of its kind says what an endpoint's owner knows already: without it they would be told again. */
+const purgeNotices = `
+  with looked as materialized (
+    select id, id as position from notices where id > $1 and id < $4 and ${older('created_at')} order by id limit $2
+  ), chosen as materialized (
+    select n.id from looked join notices n using (id)
+     where n.mail_status <> 'pending'
+       and (exists (select from notices newer where newer.endpoint_id = n.endpoint_id and newer.type = n.type and newer.id > n.id)
+            or exists (select from endpoints e where e.id = n.endpoint_id and e.deleted_at is not null))
+       for update of n skip locked
+  ), done as (
+    delete from notices n using chosen c where n.id = c.id returning 1
   )`;

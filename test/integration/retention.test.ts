@@ -7,7 +7,13 @@ import { RecordingReceiver } from '../support/posthorn.js';
 import { Attempts } from './attempts/harness.js';
 import { day, inThePast, type Past, type PastDelivery } from './past.js';
 
-const kept: Retention = { payloadsMs: 30 * day, attemptsMs: 60 * day, deliveriesMs: 90 * day, eventsMs: 120 * day };
+const kept: Retention = {
+  payloadsMs: 30 * day,
+  attemptsMs: 60 * day,
+  deliveriesMs: 90 * day,
+  eventsMs: 120 * day,
+  noticesMs: 45 * day,
+};
 let attempts: Attempts;
 let receiver: RecordingReceiver;
 let endpointId: string;
@@ -152,6 +158,38 @@ describe('a purge', () => {
     await purge();
     expect(await stateOf(resolved)).toEqual({ payload: 'no event', deliveries: 0, attempts: 0, letters: 0 });
     expect(await stateOf(lately)).toMatchObject({ payload: 'purged', deliveries: 1, letters: 1 });
+  });
+
+  it('removes old notices, but the newest of each type that an endpoint’s owner knows of', async () => {
+    const told = async (endpoint: string, type: string, ageDays: number, mailStatus = 'sent'): Promise<string> => {
+      const at = new Date(Date.now() - ageDays * day);
+      const id = `ntc_${ulid(at.getTime())}`;
+      await attempts.sql(
+        `insert into notices (id, tenant_id, endpoint_id, type, episode, data, created_at, mail_status)
+         values ($1, 'default', $2, $3, $1, '{}', $4, $5)`,
+        [id, endpoint, type, at, mailStatus],
+      );
+      return id;
+    };
+    const deleted = await attempts.createEndpoint(receiver.url);
+    await attempts.sql('update endpoints set deleted_at = now() where id = $1', [deleted]);
+    const gone = [
+      await told(endpointId, 'endpoint.failing', 60),
+      await told(endpointId, 'endpoint.failing', 50),
+      await told(endpointId, 'endpoint.refused', 46),
+      await told(deleted, 'endpoint.disabled', 46),
+    ];
+    const stay = [
+      await told(endpointId, 'endpoint.disabled', 400),
+      await told(endpointId, 'endpoint.failing', 49),
+      await told(endpointId, 'endpoint.refused', 46, 'pending'),
+      await told(endpointId, 'endpoint.refused', 44),
+      await told(deleted, 'endpoint.disabled', 44),
+    ];
+    expect(await purge(['notices'])).toEqual({ notices: gone.length });
+    expect((await attempts.sql<{ id: string }>('select id from notices')).map(({ id }) => id).sort()).toEqual(
+      stay.toSorted(),
+    );
   });
 
   it('forgets idempotency keys after their day', async () => {

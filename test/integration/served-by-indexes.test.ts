@@ -121,7 +121,7 @@ describe('an index serves every step of', () => {
   it('the first batches of a purge', async () => {
     const store = new RetentionStore(
       db,
-      { payloadsMs: 30 * day, attemptsMs: 50 * day, deliveriesMs: 50 * day, eventsMs: 50 * day },
+      { payloadsMs: 30 * day, attemptsMs: 50 * day, deliveriesMs: 50 * day, eventsMs: 50 * day, noticesMs: 50 * day },
       500,
     );
     for (const step of ['payloads', 'attempts', 'letters', 'deliveries', 'events'] as const)

@@ -20,6 +20,7 @@ describe('the retention settings', () => {
       attemptsMs: 90 * day,
       deliveriesMs: 90 * day,
       eventsMs: 90 * day,
+      noticesMs: 90 * day,
     });
   });
 
@@ -55,6 +56,7 @@ describe('the retention settings', () => {
     ['POSTHORN_RETENTION_ATTEMPTS', '47h', '2d – 3650d'],
     ['POSTHORN_RETENTION_DELIVERIES', '1d', '2d – 3650d'],
     ['POSTHORN_RETENTION_EVENTS', '4000d', '2d – 3650d'],
+    ['POSTHORN_RETENTION_NOTICES', '1d', '2d – 3650d'],
   ])('are refused out of bounds: %s=%s', (name, value, bounds) => {
     expect(problems({ [name]: value })).toContain(`${name}: must be ${bounds}`);
   });

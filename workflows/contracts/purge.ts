@@ -7,6 +7,7 @@ export const purgeSteps = [
   'replays',
   'deliveries',
   'events',
+  'notices',
 ] as const;
 export type PurgeStepName = (typeof purgeSteps)[number];
 
