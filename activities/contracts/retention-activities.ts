@@ -3,14 +3,7 @@
  * event's payload before the event.
  */
 export type PurgeStep =
-  | 'idempotency_keys'
-  | 'payloads'
-  | 'attempts'
-  | 'letters'
-  | 'replays'
-  | 'deliveries'
-  | 'events'
-  | 'notices';
+  'idempotency_keys' | 'payloads' | 'attempts' | 'letters' | 'replays' | 'deliveries' | 'events' | 'notices';
 
 export interface PurgeSomeInput {
   readonly step: PurgeStep;

@@ -1,8 +1,6 @@
-import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { WorkflowEngine } from '../support/workflow-engine.js';
+import { keepHistory } from './keep-history.js';
 import { scenarios } from './scenarios.js';
 
 /**
@@ -12,21 +10,10 @@ import { scenarios } from './scenarios.js';
  */
 describe.runIf(process.env['RECORD_HISTORIES'] === '1')('recording', () => {
   let engine: WorkflowEngine;
-  const directory = join(import.meta.dirname, 'histories');
-  beforeAll(async () => {
-    engine = await WorkflowEngine.start();
-    await mkdir(directory, { recursive: true });
-  });
+  beforeAll(async () => void (engine = await WorkflowEngine.start()));
   afterAll(() => engine.stop());
 
   it.each(Object.entries(scenarios))('%s', async (name, play) => {
-    const handle = await play(engine);
-    const history = JSON.parse(historyToJSON(await handle.fetchHistory())) as unknown;
-    await writeFile(join(directory, `${name}.json`), `${withoutMachine(JSON.stringify(history))}\n`);
+    await keepHistory(name, await play(engine));
   });
 });
-
-/** Stack traces and identities name the machine that recorded: a history is about the workflow alone. */
-function withoutMachine(text: string): string {
-  return text.replaceAll(`${process.cwd()}/`, '/posthorn/').replaceAll(/\d+@[\w.-]+/g, 'worker');
-}

@@ -7,6 +7,7 @@ import '../support/provided.js';
 import { installRuntime } from '../../src/temporal/worker-host.js';
 import { silentLog } from '../support/workflow-engine.js';
 import { scenarios } from './scenarios.js';
+import { wholeScenarios } from './whole-scenarios.js';
 
 interface HistoryJson {
   events: Record<string, unknown>[];
@@ -23,11 +24,15 @@ const parse = (name: string): HistoryJson => JSON.parse(read(name)) as HistoryJs
 function workflowIdOf(name: string, { events }: HistoryJson): string {
   if (name === 'deliver-invalid-input') return 'a-name-of-its-own';
   const started = events[0]!['workflowExecutionStartedEventAttributes'] as {
-    input: { payloads: { data: string }[] };
+    input: { payloads?: { data: string }[] };
   };
-  const input = JSON.parse(Buffer.from(started.input.payloads[0]!.data, 'base64').toString()) as Record<string, string>;
-  const queue = name.startsWith('endpoint-health') ? 'endpoint-health' : 'dead-letter-queue';
-  return input['deliveryId'] ?? `${queue}/${input['endpointId']}`;
+  const [payload] = started.input.payloads ?? [];
+  // Started by a schedule, without input.
+  if (!payload) return name;
+  const input = JSON.parse(Buffer.from(payload.data, 'base64').toString()) as Record<string, string>;
+  const kind = name.startsWith('endpoint-health') ? 'endpoint-health' : 'dead-letter-queue';
+  if (input['replayId'] !== undefined) return `replay/${input['replayId']}`;
+  return input['deliveryId'] ?? `${kind}/${input['endpointId']}`;
 }
 
 const replay = (name: string, history: HistoryJson, codePath = inject('workflowBundle')): Promise<void> =>
@@ -46,7 +51,7 @@ describe('today’s workflows replay the history', () => {
   });
 
   it('of each story that is told, and of no other', () => {
-    expect(names.sort()).toEqual(Object.keys(scenarios).sort());
+    expect(names.sort()).toEqual([...Object.keys(scenarios), ...Object.keys(wholeScenarios)].sort());
   });
 });
 
@@ -57,6 +62,9 @@ describe('the alarm rings', () => {
     'dead-letter-queue-two-windows',
     'dead-letter-queue-bounded-windows',
     'endpoint-health-failing-to-recovered',
+    'replay-to-its-end',
+    'purge-of-all-kinds',
+    'reconcile-with-gaps',
   ])('for %s with another activity in it', async (name) => {
     const history = parse(name);
     const scheduled = history.events.find((event) => event['activityTaskScheduledEventAttributes']);
@@ -83,7 +91,14 @@ describe('the alarm rings', () => {
       workflowsPath: join(import.meta.dirname, 'fixtures', 'changed.workflow.ts'),
       logger: new DefaultLogger('ERROR'),
     });
-    for (const name of ['deliver-exhausted', 'deliver-first-attempt-success', 'dead-letter-queue-two-windows']) {
+    for (const name of [
+      'deliver-exhausted',
+      'deliver-first-attempt-success',
+      'dead-letter-queue-two-windows',
+      'replay-to-its-end',
+      'purge-of-all-kinds',
+      'reconcile-in-order',
+    ]) {
       const history = parse(name);
       const changed = Worker.runReplayHistory({ workflowBundle: { code } }, history, workflowIdOf(name, history));
       await expect(changed, name).rejects.toThrow(DeterminismViolationError);
