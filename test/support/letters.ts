@@ -2,12 +2,11 @@ import type { RunningPosthorn } from './posthorn.js';
 
 /** So many deliveries to one endpoint that were given up, without a workflow ever having run for them. Returns their ids. */
 export async function makeLetters(
-  posthorn: RunningPosthorn,
+  { api, core }: Pick<RunningPosthorn, 'api' | 'core'>,
   endpointId: string,
   type: string,
   count: number,
 ): Promise<string[]> {
-  const { api, core } = posthorn;
   await core.db.query(`update endpoints set status = 'paused' where id = $1`, [endpointId]);
   for (let left = count; left > 0; left -= 1_000) {
     const events = Array.from({ length: Math.min(left, 1_000) }, (_, n) => ({ type, data: { n } }));

@@ -2,16 +2,29 @@ import * as fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { rawRequest, type RunningApi, startApi } from '../../support/api.js';
 import { jsonText } from '../../support/json-text.js';
+import { makeLetters } from '../../support/letters.js';
+import { resourceOf, routes } from '../../support/routes.js';
 import { testKey } from '../../support/posthorn.js';
 
 let posthorn: RunningApi;
-let ids: { endpoint: string; delivery: string };
+/** By resource. */
+let ids: Record<string, string>;
 
 beforeAll(async () => {
   posthorn = await startApi();
-  const { id } = await posthorn.api.createEndpoint('http://127.0.0.1:9/hook', ['known.type']);
-  const { deliveries } = await posthorn.api.publish('known.type');
-  ids = { endpoint: id, delivery: deliveries[0]!.id };
+  const { api, core } = posthorn;
+  const { id } = await api.createEndpoint('http://127.0.0.1:9/hook', ['known.type']);
+  const event = await api.publish('known.type');
+  await makeLetters(posthorn, id, 'known.type', 1);
+  ids = {
+    events: event.id,
+    'webhooks/subscriptions': id,
+    'webhook-deliveries': event.deliveries[0]!.id,
+    'dead-letters': (await api.get('/v1/dead-letters')).body.data[0].id,
+    replays: (await api.post('/v1/dead-letters/replay', { filter: { endpoint_id: id } })).body.id,
+  };
+  const notice = { endpointId: id, type: 'endpoint.failing', episode: 'now', data: {} } as const;
+  await core.notices.create(core.db.manager, notice);
 });
 afterAll(() => posthorn.stop());
 
@@ -41,31 +54,27 @@ const encoded = fc.oneof(
   fc.constantFrom('%00', '%ff', '%zz', '%', '%c0%80', '%ed%a0%80', '%2e%2e%2f', 'a%00b', '+', '~', '%25'),
 );
 
-const knownNames = fc.constantFrom(
-  'limit',
-  'cursor',
-  'status',
-  'endpoint_id',
-  'event_id',
-  'type',
-  'wait',
-  'tenant_id',
-  'dry_run',
-);
+const knownNames = fc.constantFrom('dry_run', ...new Set(routes.flatMap(({ parameters }) => parameters)));
 const query = fc
   .array(fc.tuple(fc.oneof({ weight: 3, arbitrary: knownNames }, encoded), encoded), { maxLength: 3 })
   .map((pairs) => (pairs.length === 0 ? '' : `?${pairs.map(([name, value]) => `${name}=${value}`).join('&')}`))
   // A wait that is honoured is no fault, but takes its time.
   .filter((text) => !/wait=10s/.test(text));
 
+/** Every path there is, with an id of each kind or something odd in its place. */
+const known = fc
+  .tuple(fc.constantFrom(...new Set(routes.map(({ path }) => path))), fc.oneof(encoded, fc.constant(':id')), encoded)
+  .map(([path, id, secretId]) =>
+    path.replace('{id}', id === ':id' ? `:${resourceOf(path)}` : id).replace('{secret_id}', secretId),
+  );
 const path = fc.oneof(
-  fc.constantFrom('/v1/events', '/v1/events/batch', '/v1/webhooks/subscriptions', '/v1/webhook-deliveries'),
-  fc.constantFrom('/healthz', '/readyz', '/openapi.json', '/docs', '/v1', '/'),
+  { weight: 4, arbitrary: known },
+  fc.constantFrom('/healthz', '/readyz', '/metrics', '/openapi.json', '/docs', '/v1', '/'),
   fc
     .tuple(
-      fc.constantFrom('/v1/webhooks/subscriptions/', '/v1/webhook-deliveries/', '/v1/', '/docs/', '/'),
-      fc.oneof(encoded, fc.constantFrom(':endpoint', ':delivery')),
-      fc.constantFrom('', '', '/', '/attempts', '/redeliver', '/cancel', '/%00'),
+      fc.constantFrom(...new Set(routes.map(({ path }) => `/v1/${resourceOf(path)}/`)), '/v1/', '/docs/', '/'),
+      encoded,
+      fc.constantFrom('', '', '/', '/attempts', '/replay', '/cancel', '/%00'),
       fc.constantFrom('', '', '', '/secrets', '/verify', '/test', '/consent/x', '/secrets/sec_1'),
     )
     .map((parts) => parts.join('')),
@@ -100,6 +109,16 @@ const endpointFields = fc.constantFrom(
   'overlap_ms',
   'reason',
 );
+const replayFields = fc.constantFrom(
+  'delivery_ids',
+  'letter_ids',
+  'filter',
+  'since',
+  'dry_run',
+  'rate_per_second',
+  'order',
+  'reason',
+);
 const plausible = fc.constantFrom(
   'known.type',
   'http://127.0.0.1/',
@@ -109,9 +128,18 @@ const plausible = fc.constantFrom(
   1_000,
   [100],
   null,
+  { type: 'known.type' },
+  { endpoint_id: 'we_1', created_after: '2026-01-31T12:00:00Z' },
+  ['whd_01KC0000000000000000000000'],
+  ['whd_01KC0000000000000000000000.1'],
 );
 const objectBody = fc
-  .array(fc.tuple(fc.oneof(eventFields, endpointFields, oddText), fc.oneof(plausible, oddText, fc.jsonValue())))
+  .array(
+    fc.tuple(
+      fc.oneof(eventFields, endpointFields, replayFields, oddText),
+      fc.oneof(plausible, oddText, fc.jsonValue()),
+    ),
+  )
   .map((entries) => JSON.stringify(Object.fromEntries(entries)));
 
 const body = fc.oneof(
@@ -162,10 +190,15 @@ const method = fc.constantFrom('GET', 'GET', 'POST', 'POST', 'POST', 'DELETE', '
 
 const request = fc.record({ method, path, query, body, headers, authorization });
 
+it('knows an id of every resource that has them', () => {
+  const ofOne = routes.filter((route) => route.path.includes('{id}'));
+  expect([...new Set(ofOne.map(({ path }) => resourceOf(path)))].sort()).toEqual(Object.keys(ids).sort());
+});
+
 it('no request ever breaks it', async () => {
   await fc.assert(
     fc.asyncProperty(request, async (given) => {
-      const filled = given.path.replace(':endpoint', ids.endpoint).replace(':delivery', ids.delivery);
+      const filled = Object.entries(ids).reduce((text, [name, id]) => text.replace(`/:${name}`, `/${id}`), given.path);
       const answer = await rawRequest(posthorn.port, {
         method: given.method,
         path: filled + given.query,
@@ -186,6 +219,6 @@ it('no request ever breaks it', async () => {
       });
       expect(answer.text).not.toMatch(/ {4}at |node_modules/);
     }),
-    { numRuns: 1_500, interruptAfterTimeLimit: 45_000, markInterruptAsFailure: false },
+    { numRuns: 2_500, interruptAfterTimeLimit: 45_000, markInterruptAsFailure: false },
   );
 });
