@@ -140,7 +140,7 @@ export class AttemptStore {
   async openNextRound(deliveryId: string, round: number, reason: DeliveryReason): Promise<void> {
     await this.db.query(
       `update deliveries
-          set status = 'pending', reason = $3, round = round + 1, round_attempts = 0, next_attempt_at = now(),
+          set status = 'pending', reason = $3, round = round + 1, round_reason = $3, request_reason = null, requested_by = null, round_attempts = 0, next_attempt_at = now(),
               sweep_after = now() + interval '${sweepGraceMs} ms', wake_requested = false, updated_at = now()
         where id = $1 and round = $2 and status in ('succeeded', 'failed', 'cancelled')
           and exists (select from endpoints e where e.id = endpoint_id and e.deleted_at is null and e.status = 'active')`,

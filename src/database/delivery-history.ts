@@ -7,6 +7,7 @@ export interface DeliveryHistory {
   readonly delivery: HistoryDelivery;
   readonly attempts: readonly HistoryAttempt[];
   readonly letters: readonly HistoryLetter[];
+  readonly past: readonly PastEntry[];
   readonly truncated: boolean;
 }
 
@@ -15,6 +16,7 @@ export interface HistoryDelivery {
   readonly status: DeliveryStatus;
   readonly reason: DeliveryReason;
   readonly round: number;
+  readonly round_reason: DeliveryReason | null;
   readonly attempt_count: number;
   readonly next_attempt_at: Date | null;
   readonly held_since: Date | null;
@@ -24,6 +26,24 @@ export interface HistoryDelivery {
   readonly created_at: Date;
   readonly updated_at: Date;
 }
+
+/** Kept by the row itself, as it happened. Times as Postgres writes them into JSON. */
+export type PastEntry =
+  | {
+      readonly kind: 'held';
+      readonly round: number;
+      readonly reason: DeliveryReason;
+      readonly at: string;
+      readonly until: string;
+    }
+  | {
+      readonly kind: 'redelivery';
+      readonly round: number;
+      readonly reason: DeliveryReason | null;
+      readonly at: string;
+      readonly by: string | null;
+      readonly note: string | null;
+    };
 
 export interface HistoryAttempt {
   readonly number: number;
@@ -50,16 +70,19 @@ export interface HistoryLetter {
 
 const mostAttempts = 250;
 const mostLetters = 100;
+/** As the database keeps them. */
+const mostPast = 50;
 
 /** Null when the tenant has no such delivery. */
 export async function readHistory(db: DataSource, tenantId: string, id: string): Promise<DeliveryHistory | null> {
-  const [delivery] = await db.query<HistoryDelivery[]>(
+  const [row] = await db.query<(HistoryDelivery & { past: PastEntry[] | null })[]>(
     `select published_status, status, reason, round, attempt_count, next_attempt_at, held_since, last_error, request_reason,
-            requested_by, created_at, updated_at
+            requested_by, round_reason, past, created_at, updated_at
        from deliveries where tenant_id = $1 and id = $2`,
     [tenantId, id],
   );
-  if (!delivery) return null;
+  if (!row) return null;
+  const { past, ...delivery } = row;
   const attempts = await db.query<HistoryAttempt[]>(
     `select number, round, started_at, duration_ms, status_code, error_code, error_message, outcome,
             coalesce(status_code in (429, 503) and response_headers ilike '%["retry-after",%', false) as asked_to_wait
@@ -75,6 +98,7 @@ export async function readHistory(db: DataSource, tenantId: string, id: string):
     delivery,
     attempts: attempts.slice(0, mostAttempts).toReversed(),
     letters: letters.slice(0, mostLetters).toReversed(),
-    truncated: attempts.length > mostAttempts || letters.length > mostLetters,
+    past: past ?? [],
+    truncated: attempts.length > mostAttempts || letters.length > mostLetters || (past?.length ?? 0) >= mostPast,
   };
 }

@@ -158,9 +158,10 @@ export class DeliveryStore {
         `with d as (
            update deliveries set
              round = round + (status in ('succeeded', 'failed', 'cancelled'))::int,
+             round_reason = case when status in ('succeeded', 'failed', 'cancelled') then 'redelivery_requested' else round_reason end,
              round_attempts = case when status in ('succeeded', 'failed', 'cancelled') then 0 else round_attempts end,
              status = case when status in ('succeeded', 'failed', 'cancelled') or round_attempts = 0 then 'pending' else 'retrying' end,
-             reason = 'redelivery_requested', request_reason = $2, requested_by = $3,
+             reason = 'redelivery_requested', request_reason = $2, requested_by = $3, held_since = null,
              next_attempt_at = now(), sweep_after = now() + interval '${redeliveryGraceMs} ms', wake_requested = true, updated_at = now()
             where id = $1 returning *
          ), l as (

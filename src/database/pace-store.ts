@@ -150,7 +150,8 @@ export class PaceStore {
        ), ${slots} released as (
          update deliveries d set
            status = case when d.round_attempts > 0 then 'retrying' else 'pending' end,
-           reason = case when d.round_attempts > 0 then 'attempt_failed' when d.round > 1 then 'redelivery_requested' else 'published' end,
+           reason = case when d.round_attempts > 0 then 'attempt_failed'
+                         else coalesce(d.round_reason, case when d.round > 1 then 'redelivery_requested' else 'published' end) end,
            slot = 'taken', held_since = null, updated_at = now(),
            -- Its workflow may still sleep, where it was never told that the delivery is held.
            wake_requested = d.round_attempts > 0,

@@ -59,7 +59,7 @@ export const startItemsStatement = `
       from turns t join endpoints e on e.id = t.endpoint_id
   ), again as (
     update deliveries d set
-      status = p.status, reason = p.reason, round = d.round + 1, round_attempts = 0, slot = null, wake_requested = false,
+      status = p.status, reason = p.reason, round = d.round + 1, round_reason = 'replayed', round_attempts = 0, slot = null, wake_requested = false,
       requested_by = $6, request_reason = $7, updated_at = now(),
       held_since = case when p.reason = 'rate_limited' then now() end,
       next_attempt_at = case when p.status = 'pending' then now() end,
@@ -67,9 +67,9 @@ export const startItemsStatement = `
      from p where p.event_id is null and d.id = p.delivery_id and d.status in ('succeeded', 'failed', 'cancelled')
     returning d.id, d.event_id, d.endpoint_id, d.type, d.status, p.url, p.seq
   ), fresh as (
-    insert into deliveries (id, tenant_id, event_id, endpoint_id, type, status, reason, requested_by, request_reason, held_since,
+    insert into deliveries (id, tenant_id, event_id, endpoint_id, type, status, reason, round_reason, requested_by, request_reason, held_since,
                             next_attempt_at, sweep_after)
-    select ($5::text[])[p.nth], $2, p.event_id, p.endpoint_id, p.type, p.status, p.reason, $6, $7,
+    select ($5::text[])[p.nth], $2, p.event_id, p.endpoint_id, p.type, p.status, p.reason, 'replayed', $6, $7,
            case when p.reason = 'rate_limited' then now() end,
            case when p.status = 'pending' then now() end,
            case when p.status = 'pending' then now() + interval '${sweepGraceMs} ms' end

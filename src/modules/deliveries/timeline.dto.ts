@@ -17,13 +17,19 @@ export const timelineKinds = [
 
 const timelineEntryDto = z
   .object({
-    at: timestamp().describe('When it happened or began. Of a `redelivery`, when it was seen at the latest.'),
+    at: timestamp().describe('When it happened or began.'),
     kind: z
       .enum(timelineKinds)
       .describe(
         '`published`: accepted. `held`: its endpoint took nothing, or it waited for its turn. `attempt`. `wait`: until the next attempt. `redelivery`: the next round began. `succeeded`, `dead_lettered`, `cancelled`: the round ended. `letter_resolved`: what became of the dead letter.',
       ),
     round: z.int().min(1).describe('The round that it belongs to.'),
+    at_latest: z
+      .literal(true)
+      .optional()
+      .describe(
+        'Set where `at` is not the time itself: it happened then at the latest. Only of a `redelivery` that is not kept any more.',
+      ),
     until: timestamp().optional().describe('Of `wait` and `held`: its end, as far as it is known.'),
     reason: z.enum(deliveryReasons).optional().describe('Why, as far as it is known.'),
     number: z.int().min(1).optional().describe('Of an `attempt`: its number.'),
@@ -48,7 +54,9 @@ export type TimelineEntry = z.infer<typeof timelineEntryDto>;
 export const timelineDto = z
   .object({
     data: z.array(timelineEntryDto).describe('What happened, in order.'),
-    truncated: z.boolean().describe('There is more: only the newest 250 attempts and 100 letters are shown.'),
+    truncated: z
+      .boolean()
+      .describe('There is more: only the newest 250 attempts, 100 letters, and 50 holds and redeliveries are shown.'),
     next_attempt: z
       .object({
         at: timestamp().describe('When it is due; in the past where it is due or in flight.'),

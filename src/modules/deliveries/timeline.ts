@@ -3,6 +3,7 @@ import type {
   HistoryAttempt,
   HistoryDelivery,
   HistoryLetter,
+  PastEntry,
 } from '../../database/delivery-history.js';
 import type { DeliveryReason } from '../../domain/closed-lists.js';
 import type { Timeline, TimelineEntry } from './timeline.dto.js';
@@ -21,40 +22,43 @@ export function toTimeline(history: DeliveryHistory): Timeline {
   };
 }
 
-function published({ created_at: at, published_status: status }: HistoryDelivery): TimelineEntry {
-  return {
-    at: at.toISOString(),
-    kind: 'published',
-    round: 1,
-    ...(status === 'pending' ? { reason: 'published' } : {}),
-  };
+function published({ created_at: at, published_status: status, round, round_reason }: HistoryDelivery): TimelineEntry {
+  const reason = round === 1 && round_reason !== null ? round_reason : 'published';
+  return { at: at.toISOString(), kind: 'published', round: 1, ...(status === 'pending' ? { reason } : {}) };
 }
 
-/** Why it was held at first is told only while it still is. */
-function heldAtFirst({ delivery, attempts }: DeliveryHistory): TimelineEntry[] {
+type PastHold = Extract<PastEntry, { kind: 'held' }>;
+type PastRequest = Extract<PastEntry, { kind: 'redelivery' }>;
+
+const holdsOf = ({ past }: DeliveryHistory): PastHold[] => past.filter((entry) => entry.kind === 'held');
+const requestOf = ({ past }: DeliveryHistory, round: number): PastRequest | undefined =>
+  past.find((entry): entry is PastRequest => entry.kind === 'redelivery' && entry.round === round);
+
+/** Of a hold that was not kept, such as one of long ago, only its bounds are known. */
+function heldAtFirst(history: DeliveryHistory): TimelineEntry[] {
+  const { delivery, attempts } = history;
   const [first] = attempts;
-  if (delivery.published_status !== 'held' || !first) return [];
+  if (delivery.published_status !== 'held' || !first || holdsOf(history).some(({ round }) => round === 1)) return [];
   return [{ at: delivery.created_at.toISOString(), kind: 'held', round: 1, until: first.started_at.toISOString() }];
 }
 
-function roundsOf({ delivery, attempts, letters }: DeliveryHistory): number[] {
-  const rounds = new Set([...attempts.map(({ round }) => round), ...letters.map(({ round }) => round), delivery.round]);
-  return [...rounds].sort((a, b) => a - b);
+function roundsOf({ delivery, attempts, letters, past }: DeliveryHistory): number[] {
+  const rounds = [...attempts, ...letters, ...past, delivery].map(({ round }) => round);
+  return [...new Set(rounds)].sort((a, b) => a - b);
 }
 
-function tellRound({ delivery, attempts, letters }: DeliveryHistory, round: number): TimelineEntry[] {
+function tellRound(history: DeliveryHistory, round: number): TimelineEntry[] {
+  const { delivery, attempts, letters } = history;
   const own = attempts.filter((attempt) => attempt.round === round);
   const letter = letters.find((one) => one.round === round);
   const entries: TimelineEntry[] = [];
-  if (round > 1) {
-    const at = own[0]?.started_at ?? letter?.created_at ?? delivery.updated_at;
-    const asked = letters.find((one) => one.round === round - 1);
-    entries.push({ at: at.toISOString(), kind: 'redelivery', round, ...requester(delivery, round, asked) });
-  }
+  const holds = holdsOf(history).filter((hold) => hold.round === round);
+  if (round > 1) entries.push(redelivered(history, round));
+  entries.push(...holds.map(held));
   own.forEach((attempt, index) => {
     entries.push(told(attempt));
     const later = own[index + 1];
-    if (later) entries.push(waited(attempt, later.started_at));
+    if (later) entries.push(waited(attempt, later.started_at, holds));
   });
   const delivered = own.find(({ outcome }) => outcome === 'delivered');
   if (delivered) entries.push({ at: endOf(delivered), kind: 'succeeded', round, reason: 'delivered' });
@@ -62,6 +66,23 @@ function tellRound({ delivery, attempts, letters }: DeliveryHistory, round: numb
     entries.push({ at: letter.created_at.toISOString(), kind: 'dead_lettered', round, reason: letter.reason });
   if (round === delivery.round) entries.push(...standing(delivery, own.at(-1)));
   return entries;
+}
+
+function redelivered(history: DeliveryHistory, round: number): TimelineEntry {
+  const request = requestOf(history, round);
+  if (request) {
+    const { at, reason, by, note } = request;
+    return { at: iso(at), kind: 'redelivery', round, ...(reason ? { reason } : {}), by, note };
+  }
+  const { delivery, attempts, letters } = history;
+  const ofRound = <Row extends { round: number }>(row: Row): boolean => row.round === round;
+  const at = attempts.find(ofRound)?.started_at ?? letters.find(ofRound)?.created_at ?? delivery.updated_at;
+  const asked = letters.find((one) => one.round === round - 1);
+  return { at: at.toISOString(), kind: 'redelivery', round, at_latest: true, ...requester(delivery, round, asked) };
+}
+
+function held({ at, until, round, reason }: PastHold): TimelineEntry {
+  return { at: iso(at), kind: 'held', round, reason, until: iso(until) };
 }
 
 /** Who asked for a round; of the latest request the delivery itself knows it, of earlier ones the letter that was sent again. */
@@ -86,9 +107,12 @@ function told(attempt: HistoryAttempt): TimelineEntry {
   };
 }
 
-function waited(attempt: HistoryAttempt, until: Date): TimelineEntry {
+/** Until the next attempt, or until it was held meanwhile. */
+function waited(attempt: HistoryAttempt, nextAt: Date, holds: readonly PastHold[]): TimelineEntry {
+  const at = endOf(attempt);
   const reason = attempt.asked_to_wait ? 'retry_after' : 'attempt_failed';
-  return { at: endOf(attempt), kind: 'wait', round: attempt.round, until: until.toISOString(), reason };
+  const until = holds.map((hold) => iso(hold.at)).find((heldAt) => heldAt >= at && heldAt < nextAt.toISOString());
+  return { at, kind: 'wait', round: attempt.round, until: until ?? nextAt.toISOString(), reason };
 }
 
 /** How the delivery stands in its current round, where no attempt or letter tells it. */
@@ -138,6 +162,8 @@ function because({ attempt_count: made, last_error: error }: HistoryDelivery, re
   };
   return texts[reason] ?? 'It goes on as scheduled';
 }
+
+const iso = (time: string): string => new Date(time).toISOString();
 
 function endOf({ started_at: startedAt, duration_ms: durationMs }: HistoryAttempt): string {
   return new Date(startedAt.getTime() + durationMs).toISOString();

@@ -318,7 +318,9 @@ describe('the timeline', () => {
       ],
       next_attempt: { number: 1, reason: 'published', because: expect.any(String) },
     });
-    await attempt(id, 1, { waitMs: 60_000 });
+    const ago = (seconds: number) => new Date(Date.now() - seconds * 1_000);
+    await posthorn.sql(`update deliveries set created_at = now() - interval '301 s' where id = $1`, [id]);
+    await attempt(id, 1, { startedAt: ago(300), waitMs: 60_000 });
     expect((await posthorn.api.get(path)).body.next_attempt).toEqual({
       at: expect.stringMatching(/Z$/),
       number: 2,
@@ -326,15 +328,15 @@ describe('the timeline', () => {
       because: 'Attempt 1 failed (answered 503), and the schedule waits so long before the next one',
     });
     await attempt(id, 1, {
-      startedAt: new Date(Date.now() + 60_000),
+      startedAt: ago(240),
       responseHeaders: [['Retry-After', '7']],
       waitMs: 7_000,
     });
-    await attempt(id, 1, { startedAt: new Date(Date.now() + 67_000) });
-    await posthorn.sql(`update dead_letters set created_at = now() + interval '68 s' where delivery_id = $1`, [id]);
+    await attempt(id, 1, { startedAt: ago(233) });
+    await posthorn.sql(`update dead_letters set created_at = now() - interval '232 s' where delivery_id = $1`, [id]);
     await posthorn.api.post(`${deliveries}/${id}/redeliver`, { reason: 'try it' });
-    await attempt(id, 2, { ...delivered, startedAt: new Date(Date.now() + 90_000) });
-    await posthorn.sql(`update dead_letters set resolved_at = now() + interval '91 s' where delivery_id = $1`, [id]);
+    await attempt(id, 2, { ...delivered, startedAt: ago(-1) });
+    await posthorn.sql(`update dead_letters set resolved_at = now() + interval '2 s' where delivery_id = $1`, [id]);
 
     const { status, body } = await posthorn.api.get(path);
     expect(status).toBe(200);
@@ -374,7 +376,8 @@ describe('the timeline', () => {
     });
     await posthorn.api.post(`${deliveries}/${id}/cancel`, { reason: 'not needed' });
     const cancelled = (await posthorn.api.get(`${deliveries}/${id}/timeline`)).body;
-    expect(cancelled.data[1]).toMatchObject({
+    expect(cancelled.data[1]).toMatchObject({ kind: 'held', reason: 'endpoint_paused', until: cancelled.data[2].at });
+    expect(cancelled.data[2]).toMatchObject({
       kind: 'cancelled',
       reason: 'cancelled_by_request',
       by: keyId,
