@@ -135,7 +135,7 @@ export class Core {
     this.sweeps = new CountedSweeps(metrics, this.db);
     this.paces = new CountedPaces(metrics, this.db, { retryShare, letterExpiryMs });
     this.replays = new ReplayStore(this.db, { maxItems: config.replay.maxItems });
-    this.waiting = new CountedWaiting(metrics, gauges, this.db, letterExpiryMs);
+    this.waiting = new CountedWaiting(metrics, this.db, letterExpiryMs);
     this.secrets = new SecretBox(options.keyRing);
     this.addresses = { allowHttp, allowedCidrs };
     this.client = new DeliveryClient({ ...this.addresses, extraCa: readCertificates(caFile) });

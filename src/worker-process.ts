@@ -5,7 +5,7 @@ import type { Core } from './core.js';
 import { pause } from './pause.js';
 import { registerSearchAttributes, SearchAttributeTypeError } from './temporal/search-attributes.js';
 import { ScheduleKeeper } from './temporal/schedules.js';
-import { WorkerHost } from './temporal/worker-host.js';
+import { controlSlots, WorkerHost } from './temporal/worker-host.js';
 
 /** The workers of a process. They start once Temporal is connected, and stop after their attempts have been recorded. */
 export class WorkerProcess {
@@ -63,6 +63,7 @@ export class WorkerProcess {
       log,
       ...(this.bundlePath === undefined ? {} : { bundlePath: this.bundlePath }),
     });
+    core.slots.addSource(() => this.host?.slotUse() ?? []);
     this.schedules.start();
     log.info({ namespace }, 'workers poll');
   }
@@ -85,7 +86,7 @@ export class WorkerProcess {
     return {
       deliver: slots.watch(taskQueues.deliver, deliver, maxConcurrentAttempts),
       attempts: slots.watch(taskQueues.attempts, attempts, maxConcurrentAttempts),
-      control: slots.watch(taskQueues.control, control, null),
+      control: slots.watch(taskQueues.control, control, controlSlots),
     };
   }
 

@@ -192,16 +192,11 @@ export class DeliveryStore {
    * The same for a run that was asked to cancel: returns the final state, which may be another one. What was cancelled is the
    * round of the run's own attempts: a later one was opened by a redelivery, which was accepted after the cancellation.
    */
-  async cancelFromWorkflow({ deliveryId: id, runId, round, requestedRound }: CancelInput): Promise<CancelOutcome> {
-    await this.db.query(
-      `update deliveries set status = 'cancelled', reason = 'cancelled_by_request', next_attempt_at = null, sweep_after = null,
-              wake_requested = false, updated_at = now()
-        where id = $1 and status in ('pending', 'retrying', 'held')
-          and round <= coalesce($4::integer, (select max(a.round) from attempts a where a.delivery_id = $1 and a.run_id = $2),
-                                nullif($3::integer, 0), round)`,
-      [id, runId, round, requestedRound],
-    );
-    const [row] = await this.db.query<DeliveryRow[]>(`select ${columns} from deliveries where id = $1`, [id]);
+  async cancelFromWorkflow(input: CancelInput): Promise<CancelOutcome> {
+    await this.cancelRow(input);
+    const [row] = await this.db.query<DeliveryRow[]>(`select ${columns} from deliveries where id = $1`, [
+      input.deliveryId,
+    ]);
     if (!row) return { kind: 'unknown_delivery' };
     if (!isTerminal(row.status)) return { kind: 'superseded' };
     return {
@@ -214,5 +209,19 @@ export class DeliveryStore {
       lastError: row.last_error,
       labels: { tenantId: row.tenant_id, endpointId: row.endpoint_id, eventType: row.type, eventId: row.event_id },
     };
+  }
+
+  /** False when there was nothing to cancel. */
+  protected async cancelRow({ deliveryId: id, runId, round, requestedRound }: CancelInput): Promise<boolean> {
+    const rows = await this.db.query<unknown[]>(
+      `with d as (update deliveries set status = 'cancelled', reason = 'cancelled_by_request', next_attempt_at = null, sweep_after = null,
+              wake_requested = false, updated_at = now()
+        where id = $1 and status in ('pending', 'retrying', 'held')
+          and round <= coalesce($4::integer, (select max(a.round) from attempts a where a.delivery_id = $1 and a.run_id = $2),
+                                nullif($3::integer, 0), round)
+        returning 1) select 1 from d`,
+      [id, runId, round, requestedRound],
+    );
+    return rows.length > 0;
   }
 }

@@ -59,16 +59,6 @@ export class GaugeStore {
     });
   }
 
-  /** Why these deliveries were closed. */
-  async reasonsOf(
-    deliveryIds: readonly string[],
-  ): Promise<readonly { status: DeliveryStatus; reason: DeliveryReason; count: number }[]> {
-    return await this.db.query(
-      'select status, reason, count(*)::int as count from deliveries where id = any($1) group by status, reason',
-      [deliveryIds],
-    );
-  }
-
   poolUse(): PoolUse {
     const { master } = this.db.driver as unknown as {
       master?: { totalCount: number; idleCount: number; waitingCount: number };

@@ -186,9 +186,9 @@ export class PaceStore {
     );
   }
 
-  /** What waited for its turn for too long is given up: it would be news to nobody. Returns the endpoints of the new letters. */
-  async expireQueued(maxAgeMs: number, limit: number): Promise<string[]> {
-    const rows = await this.db.query<{ endpoint_id: string }[]>(
+  /** What waited for its turn for too long is given up: it would be news to nobody. Returns the endpoints of the new letters, and how many. */
+  async expireQueued(maxAgeMs: number, limit: number): Promise<{ endpointId: string; count: number }[]> {
+    return await this.db.query<{ endpointId: string; count: number }[]>(
       `with chosen as materialized (
          select d.id from deliveries d join endpoints e on e.id = d.endpoint_id
           where d.status = 'held' and d.reason = 'rate_limited' and d.held_since < now() - $1::float8 * interval '1 ms'
@@ -199,10 +199,9 @@ export class PaceStore {
          update deliveries d set status = 'failed', reason = 'queue_age_exceeded', held_since = null, updated_at = now()
            from chosen where d.id = chosen.id returning d.*
        ), l as (${insertLetters('d', '$3::float8')})
-       select distinct endpoint_id from d`,
+       select endpoint_id as "endpointId", count(*)::int as count from d group by endpoint_id`,
       [maxAgeMs, limit, this.options.letterExpiryMs],
     );
-    return rows.map((row) => row.endpoint_id);
   }
 
   /** The next free slot is this one's; milliseconds until it comes (GCRA: slots are `spacingMs` apart, unused ones are lost). */

@@ -81,14 +81,15 @@ export class SweepStore {
     );
   }
 
-  /** An operator terminated the workflow by hand: the row says so, unless a redelivery was asked for since. */
-  async closeTerminated(deliveryId: string, round: number): Promise<void> {
-    await this.db.query(
-      `update deliveries set status = 'cancelled', reason = 'terminated_by_operator', next_attempt_at = null, sweep_after = null,
+  /** An operator terminated the workflow by hand: the row says so, unless a redelivery was asked for since; false then. */
+  async closeTerminated(deliveryId: string, round: number): Promise<boolean> {
+    const rows = await this.db.query<unknown[]>(
+      `with d as (update deliveries set status = 'cancelled', reason = 'terminated_by_operator', next_attempt_at = null, sweep_after = null,
               updated_at = now()
-        where id = $1 and round = $2 and status in ('pending', 'retrying') and not wake_requested`,
+        where id = $1 and round = $2 and status in ('pending', 'retrying') and not wake_requested returning 1) select 1 from d`,
       [deliveryId, round],
     );
+    return rows.length > 0;
   }
 
   /** The workflow knows of the redelivery. */

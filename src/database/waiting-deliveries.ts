@@ -1,4 +1,5 @@
 import type { DataSource } from 'typeorm';
+import type { DeliveryReason } from '../domain/closed-lists.js';
 import { insertLetters } from './letters-sql.js';
 
 /** So many rows a statement: a lock is never held for long. */
@@ -7,6 +8,7 @@ export const closingBatch = 5_000;
 export interface ClosedDelivery {
   readonly id: string;
   readonly status: 'cancelled' | 'failed' | 'held';
+  readonly reason: DeliveryReason;
 }
 
 const lettersOfFailed = insertLetters(`d where status = 'failed'`, '$2');
@@ -55,7 +57,7 @@ export class WaitingDeliveries {
             and d.status in ('pending', 'retrying', 'held')
          returning d.*
        ), l as (${lettersOfFailed})
-       select id, status from d`,
+       select id, status, reason from d`,
       [deliveryId, this.letterExpiryMs],
     );
     return closed ?? null;
@@ -80,7 +82,7 @@ export class WaitingDeliveries {
           and (d.status in ('pending', 'retrying') or (d.status = 'held' and (e.deleted_at is not null or e.status in ('disabled', 'expired'))))
        returning d.*
        ), l as (${lettersOfFailed})
-       select id, status from d`,
+       select id, status, reason from d`,
       [parameter, this.letterExpiryMs],
     );
   }

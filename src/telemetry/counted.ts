@@ -1,9 +1,9 @@
+import type { CancelInput } from '../../activities/contracts/delivery-activities.js';
 import { DeliveryStore } from '../database/delivery-store.js';
-import type { GaugeStore } from '../database/gauge-store.js';
 import { PaceStore } from '../database/pace-store.js';
 import { SweepStore } from '../database/sweep-store.js';
 import { type ClosedDelivery, WaitingDeliveries } from '../database/waiting-deliveries.js';
-import { type DispatchJob, Dispatcher } from '../temporal/dispatcher.js';
+import { Dispatcher } from '../temporal/dispatcher.js';
 import { TemporalGateway } from '../temporal/gateway.js';
 import type { Metrics } from './metrics.js';
 
@@ -21,14 +21,9 @@ export class CountedGateway extends TemporalGateway {
     ...args: Parameters<TemporalGateway['startDelivery']>
   ): ReturnType<TemporalGateway['startDelivery']> {
     const [, by] = args;
-    try {
-      const result = await super.startDelivery(...args);
-      if (result === 'started') this.metrics.deliveryStarted(by);
-      return result;
-    } catch (error) {
-      if (by === 'dispatcher') this.metrics.jobLeftToSweeper();
-      throw error;
-    }
+    const result = await super.startDelivery(...args);
+    if (result === 'started') this.metrics.deliveryStarted(by);
+    return result;
   }
 }
 
@@ -40,10 +35,8 @@ export class CountedDispatcher extends Dispatcher {
     super(...rest);
   }
 
-  override submit(job: DispatchJob): boolean {
-    const accepted = super.submit(job);
-    if (!accepted) this.metrics.jobLeftToSweeper();
-    return accepted;
+  protected override leftToSweeper(jobs: number): void {
+    this.metrics.jobsLeftToSweeper(jobs);
   }
 }
 
@@ -60,6 +53,12 @@ export class CountedPaces extends PaceStore {
     this.metrics.deliveriesReleased(released.length);
     return released;
   }
+
+  override async expireQueued(...args: Parameters<PaceStore['expireQueued']>): ReturnType<PaceStore['expireQueued']> {
+    const expired = await super.expireQueued(...args);
+    for (const { count } of expired) this.metrics.deliveryClosed('failed', 'queue_age_exceeded', count);
+    return expired;
+  }
 }
 
 export class CountedDeliveries extends DeliveryStore {
@@ -75,6 +74,12 @@ export class CountedDeliveries extends DeliveryStore {
     if (result?.kind === 'cancelled') this.metrics.deliveryClosed('cancelled', 'cancelled_by_request');
     return result;
   }
+
+  protected override async cancelRow(input: CancelInput): Promise<boolean> {
+    const cancelled = await super.cancelRow(input);
+    if (cancelled) this.metrics.deliveryClosed('cancelled', 'cancelled_by_request');
+    return cancelled;
+  }
 }
 
 export class CountedSweeps extends SweepStore {
@@ -85,16 +90,16 @@ export class CountedSweeps extends SweepStore {
     super(...rest);
   }
 
-  override async closeTerminated(...args: Parameters<SweepStore['closeTerminated']>): Promise<void> {
-    await super.closeTerminated(...args);
-    this.metrics.deliveryClosed('cancelled', 'terminated_by_operator');
+  override async closeTerminated(...args: Parameters<SweepStore['closeTerminated']>): Promise<boolean> {
+    const closed = await super.closeTerminated(...args);
+    if (closed) this.metrics.deliveryClosed('cancelled', 'terminated_by_operator');
+    return closed;
   }
 }
 
 export class CountedWaiting extends WaitingDeliveries {
   constructor(
     private readonly metrics: Metrics,
-    private readonly gauges: GaugeStore,
     ...rest: ConstructorParameters<typeof WaitingDeliveries>
   ) {
     super(...rest);
@@ -105,7 +110,7 @@ export class CountedWaiting extends WaitingDeliveries {
     told: (closed: readonly ClosedDelivery[]) => void = () => undefined,
   ): Promise<number> {
     return super.closeAllOf(endpointId, (closed) => {
-      void this.count(closed);
+      this.count(closed);
       told(closed);
     });
   }
@@ -119,19 +124,11 @@ export class CountedWaiting extends WaitingDeliveries {
   }
 
   private counted(closed: ClosedDelivery | null): ClosedDelivery | null {
-    if (closed) void this.count([closed]);
+    if (closed) this.count([closed]);
     return closed;
   }
 
-  /** Nobody waits for it, and a failure costs a figure. */
-  private async count(closed: readonly ClosedDelivery[]): Promise<void> {
-    const ids = closed.filter(({ status }) => status !== 'held').map(({ id }) => id);
-    if (ids.length === 0) return;
-    try {
-      for (const { status, reason, count } of await this.gauges.reasonsOf(ids))
-        this.metrics.deliveryClosed(status, reason, count);
-    } catch {
-      // Whoever closed them is told of a database that is away.
-    }
+  private count(closed: readonly ClosedDelivery[]): void {
+    for (const { status, reason } of closed) if (status !== 'held') this.metrics.deliveryClosed(status, reason);
   }
 }

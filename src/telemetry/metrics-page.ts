@@ -4,9 +4,9 @@ import type { Metrics } from './metrics.js';
 
 export interface SlotUse {
   readonly taskQueue: string;
+  readonly kind: 'activity' | 'workflow_task';
   readonly used: number;
-  /** Null where nobody sets it. */
-  readonly limit: number | null;
+  readonly limit: number;
 }
 
 /** What is looked up when somebody reads the page. */
@@ -53,10 +53,9 @@ export class MetricsPage {
     metrics.poolConnections.set({ state: 'used' }, used);
     metrics.poolConnections.set({ state: 'idle' }, idle);
     metrics.poolWaiting.set(waiting);
-    for (const slot of sources.slots()) {
-      metrics.slots.set({ task_queue: slot.taskQueue, state: 'used' }, slot.used);
-      if (slot.limit !== null)
-        metrics.slots.set({ task_queue: slot.taskQueue, state: 'free' }, Math.max(0, slot.limit - slot.used));
+    for (const { taskQueue, kind, used, limit } of sources.slots()) {
+      metrics.slots.set({ task_queue: taskQueue, kind, state: 'used' }, used);
+      metrics.slots.set({ task_queue: taskQueue, kind, state: 'free' }, Math.max(0, limit - used));
     }
   }
 

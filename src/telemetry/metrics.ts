@@ -50,7 +50,7 @@ export class Metrics {
   });
   private readonly leftToSweeper = this.counter(
     'posthorn_dispatcher_left_to_sweeper_total',
-    'Jobs that the dispatcher did not take, or could not hand to Temporal.',
+    'Jobs that the dispatcher did not take, gave up, or could not hand to Temporal.',
   );
   private readonly released = this.counter('posthorn_releaser_released_total', 'Held deliveries that were let go.');
 
@@ -60,11 +60,11 @@ export class Metrics {
   );
   readonly poolConnections = this.gauge('posthorn_database_pool_connections', 'Connections of the pool.', ['state']);
   readonly poolWaiting = this.gauge('posthorn_database_pool_waiting', 'Statements that wait for a connection.');
-  readonly slots = this.gauge(
-    'posthorn_worker_slots',
-    'Activity slots of this worker; `free` only where the limit is a setting.',
-    ['task_queue', 'state'],
-  );
+  readonly slots = this.gauge('posthorn_worker_slots', 'Slots of this worker, for activities and for workflow tasks.', [
+    'task_queue',
+    'kind',
+    'state',
+  ]);
 
   readonly databaseUp = this.gauge('posthorn_metrics_database_up', '1 if the database could be asked, else 0.');
   readonly backlog = this.gauge('posthorn_backlog_deliveries', 'Open deliveries.', ['status']);
@@ -120,8 +120,8 @@ export class Metrics {
     if (errorCode !== 'outcome_unknown') this.attemptDuration.observe({ outcome }, durationMs / 1_000);
   }
 
-  jobLeftToSweeper(): void {
-    this.leftToSweeper.inc();
+  jobsLeftToSweeper(count: number): void {
+    this.leftToSweeper.inc(count);
   }
 
   deliveriesReleased(count: number): void {

@@ -1,11 +1,12 @@
 import type { SlotUse } from './metrics-page.js';
 
-/** Counts activities at work, by task queue: each holds one of its worker's slots. */
+/** What holds slots of this process's workers: activities at work, counted here, and what others tell of. */
 export class SlotCounter {
-  private readonly queues = new Map<string, { used: number; readonly limit: number | null }>();
+  private readonly queues = new Map<string, { used: number; readonly limit: number }>();
+  private readonly others: (() => readonly SlotUse[])[] = [];
 
-  /** The same activities, counted. `limit`: the slots that the worker has for them; null where that is no setting. */
-  watch<Activities extends object>(taskQueue: string, activities: Activities, limit: number | null): Activities {
+  /** The same activities, counted. `limit`: the slots that the worker has for them. */
+  watch<Activities extends object>(taskQueue: string, activities: Activities, limit: number): Activities {
     const queue = { used: 0, limit };
     this.queues.set(taskQueue, queue);
     const counted = Object.entries(activities).map(([name, run]: [string, (...args: unknown[]) => unknown]) => [
@@ -22,7 +23,14 @@ export class SlotCounter {
     return Object.fromEntries(counted) as Activities;
   }
 
+  addSource(read: () => readonly SlotUse[]): void {
+    this.others.push(read);
+  }
+
   read(): readonly SlotUse[] {
-    return [...this.queues].map(([taskQueue, { used, limit }]) => ({ taskQueue, used, limit }));
+    const activities = [...this.queues].map(
+      ([taskQueue, queue]) => ({ taskQueue, kind: 'activity', ...queue }) as const,
+    );
+    return [...activities, ...this.others.flatMap((read) => read())];
   }
 }

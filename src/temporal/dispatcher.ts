@@ -42,10 +42,10 @@ export class Dispatcher {
 
   /** Never waits and never fails. False when the job was left to the sweeper; a later job may still take its place. */
   submit(job: DispatchJob): boolean {
-    if (this.stopped || this.now() < this.openUntil) return false;
-    const accepted = this.queue.add(laneOf(job), job);
+    const added = this.stopped || this.now() < this.openUntil ? 'refused' : this.queue.add(laneOf(job), job);
+    if (added !== 'added') this.leftToSweeper(1);
     this.pump();
-    return accepted;
+    return added !== 'refused';
   }
 
   /** Jobs that wait or are at work. */
@@ -56,9 +56,12 @@ export class Dispatcher {
   /** Finishes what is at work; what still waits is the sweeper's, after the next start. */
   async stop(): Promise<void> {
     this.stopped = true;
-    this.queue.clear();
+    this.leftToSweeper(this.queue.clear());
     if (this.active > 0) await new Promise<void>((resolve) => this.idle.push(resolve));
   }
+
+  /** Of each job once: for who counts them. */
+  protected leftToSweeper(_jobs: number): void {}
 
   private pump(): void {
     while (this.active < concurrency) {
@@ -76,16 +79,17 @@ export class Dispatcher {
 
   private async work(job: DispatchJob): Promise<void> {
     try {
-      if (this.now() < this.openUntil) return;
+      if (this.now() < this.openUntil) return this.leftToSweeper(1);
       await this.hand(job);
       this.failures = 0;
     } catch (error) {
       this.failures += 1;
+      this.leftToSweeper(1);
       if (this.failures < breakerFailures) return;
       if (this.now() >= this.openUntil)
         this.log.warn({ err: error, waiting: this.queue.size }, 'Temporal is away: deliveries are left to the sweeper');
       this.openUntil = this.now() + breakerPauseMs;
-      this.queue.clear();
+      this.leftToSweeper(this.queue.clear());
     }
   }
 

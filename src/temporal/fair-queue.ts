@@ -25,12 +25,13 @@ export class FairQueue<Job> {
     return this.waiting;
   }
 
-  /** Where it is full, the newest job of the longest queue makes way. False when that is this one. */
-  add(key: string, job: Job): boolean {
+  /** Where it is full, the newest job of the longest queue makes way: `displaced`. `refused` when that is this one. */
+  add(key: string, job: Job): 'added' | 'displaced' | 'refused' {
     const lane = this.lanes.get(key) ?? { key, jobs: [], active: 0 };
-    if (this.waiting >= this.limits.waiting) {
+    const isFull = this.waiting >= this.limits.waiting;
+    if (isFull) {
       const longest = this.longest();
-      if (!longest || longest.jobs.length <= lane.jobs.length + 1) return false;
+      if (!longest || longest.jobs.length <= lane.jobs.length + 1) return 'refused';
       longest.jobs.pop();
       this.waiting -= 1;
       this.settle(longest);
@@ -39,7 +40,7 @@ export class FairQueue<Job> {
     lane.jobs.push(job);
     this.waiting += 1;
     this.settle(lane);
-    return true;
+    return isFull ? 'displaced' : 'added';
   }
 
   /** The next job, with the function that says that its work is done. Null when none may go to work now. */
@@ -61,12 +62,15 @@ export class FairQueue<Job> {
     };
   }
 
-  clear(): void {
+  /** Returns how many waited. */
+  clear(): number {
+    const waited = this.waiting;
     this.waiting = 0;
     for (const lane of this.lanes.values()) {
       lane.jobs.length = 0;
       this.settle(lane);
     }
+    return waited;
   }
 
   private settle(lane: Lane<Job>): void {

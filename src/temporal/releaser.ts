@@ -80,7 +80,7 @@ export class Releaser {
     }
     if (Date.now() - this.lastExpiry > expireEveryMs) {
       this.lastExpiry = Date.now();
-      for (const endpointId of await paces.expireQueued(this.deps.queueAgeMs, expireBatch))
+      for (const { endpointId } of await paces.expireQueued(this.deps.queueAgeMs, expireBatch))
         await this.deps.letterAdded(endpointId);
     }
     return released;

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import type { ActivityFamilies } from '../../activities/index.js';
 import { taskQueues } from '../../workflows/contracts/names.js';
 import type { Logger } from '../telemetry/logger.js';
+import type { SlotUse } from '../telemetry/metrics-page.js';
 
 /** Made by the build; a missing bundle is an error, never a reason to bundle at run time. */
 export const defaultBundlePath = fileURLToPath(new URL('../../workflow-bundle.js', import.meta.url));
@@ -41,10 +42,16 @@ export function installRuntime(log: Logger): void {
   });
 }
 
+/** All the rest beside attempts is short, or waits for somebody outside. */
+export const controlSlots = 50;
+/** A local activity holds its workflow's slot: others must find one all the same. */
+const spareWorkflowSlots = 50;
+
 /** The three workers of a process: one a task queue, so that nothing waits behind hanging attempts. */
 export class WorkerHost {
   private constructor(
     private readonly workers: readonly Worker[],
+    private readonly workflowSlots: ReadonlyMap<string, number>,
     private readonly running: Promise<unknown>,
   ) {}
 
@@ -64,8 +71,7 @@ export class WorkerHost {
         workflowBundle,
         activities: { ...activities.deliver },
         maxConcurrentLocalActivityExecutions: maxConcurrentAttempts,
-        // A local activity holds its workflow's slot: others must find one all the same.
-        maxConcurrentWorkflowTaskExecutions: maxConcurrentAttempts + 50,
+        maxConcurrentWorkflowTaskExecutions: maxConcurrentAttempts + spareWorkflowSlots,
         maxConcurrentActivityTaskExecutions: 1,
       }),
       Worker.create({
@@ -79,14 +85,30 @@ export class WorkerHost {
         taskQueue: taskQueues.control,
         workflowBundle,
         activities: { ...activities.control },
-        maxConcurrentActivityTaskExecutions: 50,
-        maxConcurrentWorkflowTaskExecutions: 50,
+        maxConcurrentActivityTaskExecutions: controlSlots,
+        maxConcurrentWorkflowTaskExecutions: controlSlots,
       }),
     ]);
     const running = Promise.all(workers.map((worker) => worker.run()));
     // Awaited by `stopped`; a failure before that is reported there.
     running.catch(() => undefined);
-    return new WorkerHost(workers, running);
+    const workflowSlots = new Map<string, number>([
+      [taskQueues.deliver, maxConcurrentAttempts + spareWorkflowSlots],
+      [taskQueues.control, controlSlots],
+    ]);
+    return new WorkerHost(workers, workflowSlots, running);
+  }
+
+  /** Slots for workflow tasks. A local activity holds the one of its workflow for as long as it runs. */
+  slotUse(): readonly SlotUse[] {
+    return this.workers.flatMap((worker) => {
+      const { taskQueue } = worker.options;
+      const limit = this.workflowSlots.get(taskQueue);
+      if (limit === undefined) return [];
+      const { numInFlightWorkflowActivations, numInFlightLocalActivities } = worker.getStatus();
+      const used = numInFlightWorkflowActivations + numInFlightLocalActivities;
+      return [{ taskQueue, kind: 'workflow_task', used, limit } as const];
+    });
   }
 
   /** Resolves after a shutdown; rejects when a worker failed, which ends the process. */

@@ -27,6 +27,12 @@ it('a delivery is seen in the metrics of its process, and in one trace from the 
   try {
     const { api } = posthorn;
     await api.createEndpoint(`${receiver.url}/hook`, ['seen.*']);
+    let whileItRan = '';
+    receiver.answer = (_, reply) =>
+      void posthorn.core.metricsPage.text().then((text) => {
+        whileItRan = text;
+        reply.writeHead(200).end();
+      });
     const traceparent = `00-${traceId}-00f067aa0ba902b7-01`;
     const answer = await api.post('/v1/events', { type: 'seen.once', data: {} }, { traceparent });
     const [{ id }] = answer.body.deliveries;
@@ -39,8 +45,15 @@ it('a delivery is seen in the metrics of its process, and in one trace from the 
     expect(line(text, 'posthorn_deliveries_closed_total{status="succeeded",reason="delivered"}')).toBe('1');
     expect(line(text, 'posthorn_deliveries_started_total{by="dispatcher"}')).toBe('1');
     expect(line(text, 'posthorn_attempt_duration_seconds_count{outcome="delivered"}')).toBe('1');
-    expect(line(text, 'posthorn_worker_slots{task_queue="posthorn-attempts",state="free"}')).toBe('200');
-    expect(line(text, 'posthorn_worker_slots{task_queue="posthorn",state="used"}')).toBe('0');
+    const slots = (queue: string, kind: string, state: string) =>
+      `posthorn_worker_slots{task_queue="${queue}",kind="${kind}",state="${state}"}`;
+    expect(line(text, slots('posthorn-attempts', 'activity', 'free'))).toBe('200');
+    expect(line(text, slots('posthorn', 'activity', 'used'))).toBe('0');
+    expect(line(text, slots('posthorn-control', 'workflow_task', 'free'))).toMatch(/^(50|4\d)$/);
+    // The first attempt held the slot of its workflow, too.
+    expect(line(whileItRan, slots('posthorn', 'activity', 'used'))).toBe('1');
+    expect(line(whileItRan, slots('posthorn', 'workflow_task', 'used'))).toBe('1');
+    expect(line(whileItRan, slots('posthorn', 'workflow_task', 'free'))).toBe('249');
     expect(line(text, 'posthorn_event_feed_lag_seconds')).toBe('0');
   } finally {
     await posthorn.stop();

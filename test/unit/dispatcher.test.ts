@@ -22,11 +22,18 @@ function heldGateway() {
   return { gateway: { startDelivery } as unknown as TemporalGateway, order, open, settle };
 }
 
+class CountingDispatcher extends Dispatcher {
+  left = 0;
+  protected override leftToSweeper(jobs: number): void {
+    this.left += jobs;
+  }
+}
+
 function newDispatcher() {
   const held = heldGateway();
   let now = 0;
   const log = createLogger('silent', 'stderr');
-  const dispatcher = new Dispatcher(
+  const dispatcher = new CountingDispatcher(
     held.gateway,
     async () => {},
     log,
@@ -97,6 +104,8 @@ describe('the dispatcher', () => {
     expect(submit('b', 'b-0')).toBe(false);
     await settle('succeed');
     expect(dispatcher.backlog).toBe(0);
+    // All but the one that was on its way and arrived.
+    expect(dispatcher.left).toBe(40 - 1 + 1);
     const started = order.length;
     pass(1_001);
     expect(submit('b', 'b-1')).toBe(true);
@@ -112,5 +121,6 @@ describe('the dispatcher', () => {
     await settle('succeed');
     await stopping;
     expect(order).toEqual(ids('a', 4));
+    expect(dispatcher.left).toBe(17);
   });
 });

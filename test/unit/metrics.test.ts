@@ -25,7 +25,7 @@ function page(changes: Partial<MetricSources> = {}) {
   const sources: MetricSources = {
     dispatcherBacklog: () => 5,
     pool: () => ({ used: 2, idle: 1, waiting: 0 }),
-    slots: () => [{ taskQueue: 'posthorn-attempts', used: 3, limit: 200 }],
+    slots: () => [{ taskQueue: 'posthorn-attempts', kind: 'activity', used: 3, limit: 200 }],
     database: async () => gauges,
     feedLagMs: async () => 1_500,
     reconciliation: async () => null,
@@ -85,8 +85,8 @@ describe('the page', () => {
     expect(text).toContain('posthorn_attempt_duration_seconds_bucket{le="10",outcome="failed"} 1');
     expect(text).toContain('posthorn_attempt_duration_seconds_count{outcome="failed"} 1');
     expect(linesOf(text, 'posthorn_worker_slots')).toEqual([
-      'posthorn_worker_slots{task_queue="posthorn-attempts",state="used"} 3',
-      'posthorn_worker_slots{task_queue="posthorn-attempts",state="free"} 197',
+      'posthorn_worker_slots{task_queue="posthorn-attempts",kind="activity",state="used"} 3',
+      'posthorn_worker_slots{task_queue="posthorn-attempts",kind="activity",state="free"} 197',
     ]);
   });
 
@@ -198,6 +198,9 @@ describe('slots', () => {
     finish();
     expect([await working, used()]).toEqual([42, 0]);
     await expect(activities.fail()).rejects.toThrow('no');
-    expect(counter.read()).toEqual([{ taskQueue: 'posthorn', used: 0, limit: 10 }]);
+    expect(counter.read()).toEqual([{ taskQueue: 'posthorn', kind: 'activity', used: 0, limit: 10 }]);
+    const others = [{ taskQueue: 'posthorn', kind: 'workflow_task', used: 2, limit: 60 }] as const;
+    counter.addSource(() => others);
+    expect(counter.read().slice(1)).toEqual(others);
   });
 });

@@ -60,6 +60,50 @@ it('deliveries that are closed with their endpoint are counted by their reason',
   }
 });
 
+it('deliveries are counted by their reason, whoever closes them', async () => {
+  const posthorn = await startApi({ extra: { POSTHORN_VERIFICATION_REQUIRED: 'off' } });
+  const { api, core } = posthorn;
+  const closed = async (status: string, reason: string): Promise<string | undefined> =>
+    line(await core.metricsPage.text(), `posthorn_deliveries_closed_total{status="${status}",reason="${reason}"}`);
+  try {
+    const publish = async (): Promise<string> => (await api.publish('one.closed')).deliveries[0]!.id;
+    const { id: endpointId } = await api.createEndpoint('http://127.0.0.1:9/hook', ['*']);
+
+    const [old, older] = [await publish(), await publish()];
+    await posthorn.sql(
+      `update deliveries set status = 'held', reason = 'rate_limited', held_since = now() - interval '30 days' where id = any($1)`,
+      [[old, older]],
+    );
+    await posthorn.sql(`update endpoints set pace = 'probing', probe_after = now() + interval '1 hour'`);
+    await core.releaser.releaseOnce();
+    await posthorn.sql(`update endpoints set pace = 'open'`);
+    expect(await closed('failed', 'queue_age_exceeded')).toBe('2');
+
+    const inWebUi = await publish();
+    const cancel = { deliveryId: inWebUi, runId: 'run', round: 1, requestedRound: null };
+    await core.deliveries.cancelFromWorkflow(cancel);
+    await core.deliveries.cancelFromWorkflow(cancel);
+    expect(await closed('cancelled', 'cancelled_by_request')).toBe('1');
+
+    const terminated = await publish();
+    await core.sweeps.closeTerminated(terminated, 1);
+    await core.sweeps.closeTerminated(terminated, 1);
+    expect(await closed('cancelled', 'terminated_by_operator')).toBe('1');
+
+    const purged = await publish();
+    await posthorn.sql(`update events set data = null, payload_purged_at = now()`);
+    await core.waiting.closeWithoutPayload(purged);
+    expect(await closed('failed', 'payload_expired')).toBe('1');
+
+    await publish();
+    await posthorn.sql(`update endpoints set status = 'disabled', status_reason = 'gone' where id = $1`, [endpointId]);
+    await core.waiting.closeAllOf(endpointId);
+    expect(await closed('failed', 'endpoint_gone')).toBe('1');
+  } finally {
+    await posthorn.stop();
+  }
+});
+
 it('/metrics is no path where it is switched off', async () => {
   const posthorn = await startApi({ extra: { POSTHORN_METRICS: 'off' } });
   try {
