@@ -49,6 +49,10 @@ import { type ConnectionKind, TemporalConnection } from './temporal/connection.j
 import type { Dispatcher } from './temporal/dispatcher.js';
 import type { TemporalGateway } from './temporal/gateway.js';
 import { Sweeper } from './temporal/sweeper.js';
+import { within } from './within.js';
+
+/** There is a new one every ten minutes. */
+const readReportEveryMs = 2_000;
 
 /** The configuration of a process whose engines are known: embedded ones have been started by then. */
 export interface CoreOptions {
@@ -95,6 +99,8 @@ export class Core {
   readonly metrics = new Metrics();
   readonly metricsPage: MetricsPage;
   readonly slots = new SlotCounter();
+  private report: Promise<ReconcileReport | null> = Promise.resolve(null);
+  private readReportAgainAt = 0;
   /** Once started, the one that is configured. */
   tracing: Tracing = new PassiveTracing();
 
@@ -219,24 +225,28 @@ export class Core {
     void this.temporal.connect();
   }
 
-  async databaseAnswers(timeoutMs = 1_000): Promise<boolean> {
-    const late = new AbortController();
+  databaseAnswers(timeoutMs = 1_000): Promise<boolean> {
     const answered = this.db.query('select 1').then(
       () => true,
       () => false,
     );
-    const result = await Promise.race([answered, pause(timeoutMs, late.signal).then(() => false)]);
-    late.abort();
-    return result;
+    return within(timeoutMs, answered, false);
   }
 
-  /** The last report, for `/readyz`; null where there is none, or the database doesn't answer in time. */
-  async lastReconciliation(timeoutMs = 1_000): Promise<ReconcileReport | null> {
-    const late = new AbortController();
-    const report = this.reconciliation.lastReport().catch(() => null);
-    const result = await Promise.race([report, pause(timeoutMs, late.signal).then(() => null)]);
-    late.abort();
-    return result;
+  /**
+   * The last report, for `/readyz`; null where there is none, or the database doesn't answer in time. However often somebody asks,
+   * it is read once in {@link readReportEveryMs}.
+   */
+  lastReconciliation(timeoutMs = 1_000): Promise<ReconcileReport | null> {
+    if (Date.now() >= this.readReportAgainAt) {
+      this.readReportAgainAt = Date.now() + readReportEveryMs;
+      this.report = within(
+        timeoutMs,
+        this.reconciliation.lastReport().catch(() => null),
+        null,
+      );
+    }
+    return this.report;
   }
 
   /** After HTTP, before the workers: nothing new is started. */

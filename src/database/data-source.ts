@@ -1,4 +1,4 @@
-import { DataSource, type QueryRunner, type ReplicationMode } from 'typeorm';
+import { DataSource, type DataSourceOptions, type QueryRunner, type ReplicationMode } from 'typeorm';
 import { NoConnectionError } from './database-errors.js';
 import { Initial1764500000000 } from './migrations/1764500000000-initial.js';
 import { EndpointSettings1764600000000 } from './migrations/1764600000000-endpoint-settings.js';
@@ -73,10 +73,28 @@ export async function migrate(
   const runner = dataSource.createQueryRunner();
   try {
     await runner.query('select pg_advisory_lock($1)', [migrationLock]);
-    await dataSource.runMigrations();
+    if (await dataSource.showMigrations()) await runMigrations(dataSource);
     await afterwards();
   } finally {
     await runner.query('select pg_advisory_unlock($1)', [migrationLock]).catch(() => undefined);
     await runner.release();
   }
 }
+
+/** Over a connection of its own: an index or a column of a large table may take minutes, which no other statement may. */
+async function runMigrations({ options }: DataSource): Promise<void> {
+  const unlimited = { statement_timeout: 0, query_timeout: 0 };
+  const patient = new MarkingDataSource({
+    ...(options as PostgresOptions),
+    poolSize: 1,
+    extra: { ...(options.extra as object), ...unlimited },
+  });
+  await patient.initialize();
+  try {
+    await patient.runMigrations();
+  } finally {
+    await patient.destroy();
+  }
+}
+
+type PostgresOptions = Extract<DataSourceOptions, { readonly type: 'postgres' }>;

@@ -4,21 +4,21 @@ import { isEventType, maxEventTypeLength } from '../domain/event-type.js';
 import { eventIdPattern } from '../domain/ids.js';
 import { toUtcMilliseconds } from '../domain/date-time.js';
 
-/** Filters that several lists take, each under its name in the query. `what` is what is listed. */
-export function filterParameters(what: string) {
+/** Conditions that lists and replays have in common, in a query or a body. `what` is what is chosen. */
+export function idFilters(what: string) {
   return {
     endpoint_id: z
-      .string({ error: 'endpoint_id must be given once only' })
+      .string({ error: 'endpoint_id is one id of an endpoint, we_…' })
       .regex(/^[A-Za-z0-9_]{1,64}$/, 'endpoint_id is the id of an endpoint, we_…')
       .optional()
       .meta({ description: `Only ${what} for this endpoint.`, example: 'we_01KC0000000000000000000001' }),
     event_id: z
-      .string({ error: 'event_id must be given once only' })
+      .string({ error: 'event_id is one id of an event' })
       .regex(eventIdPattern, 'event_id is the id of an event: 1 – 200 of the characters A-Z a-z 0-9 . _ : -')
       .optional()
       .meta({ description: `Only ${what} of this event.`, example: 'inv_1-paid' }),
     type: z
-      .string({ error: 'type must be given once only' })
+      .string({ error: 'type is one event type, such as invoice.paid' })
       .refine(isEventType, `type is an event type of at most ${maxEventTypeLength} characters, such as invoice.paid`)
       .optional()
       .meta({ description: `Only ${what} of events of exactly this type.`, example: 'invoice.paid' }),
@@ -26,6 +26,13 @@ export function filterParameters(what: string) {
       .enum(deliveryReasons, { error: `reason is one of ${deliveryReasons.join(', ')}` })
       .optional()
       .meta({ description: `Only ${what} with this reason.`, example: 'attempts_exhausted' }),
+  };
+}
+
+/** Filters that several lists take, each under its name in the query. `what` is what is listed. */
+export function filterParameters(what: string) {
+  return {
+    ...idFilters(what),
     http_status: z
       .string({ error: httpStatusRule })
       .regex(/^[1-5][0-9]{2}$/, httpStatusRule)

@@ -1,5 +1,6 @@
 import type { ReconcileReport } from '../../activities/contracts/reconcile-activities.js';
 import type { DatabaseGauges, PoolUse } from '../database/gauge-store.js';
+import { within } from '../within.js';
 import type { Metrics } from './metrics.js';
 
 export interface SlotUse {
@@ -70,9 +71,11 @@ export class MetricsPage {
   private async ask(): Promise<void> {
     const { sources } = this;
     const startedAt = sources.now();
+    const asked = Promise.all([sources.database(), sources.feedLagMs(), sources.reconciliation()]);
     const answer = await within(
       patienceMs,
-      Promise.all([sources.database(), sources.feedLagMs(), sources.reconciliation()]),
+      asked.catch(() => null),
+      null,
     );
     if (answer) this.show(...answer);
     else this.hide();
@@ -114,18 +117,5 @@ export class MetricsPage {
       gauge.reset();
     for (const gauge of [metrics.sweeperLag, metrics.feedLag, metrics.reconciliationAge]) gauge.remove();
     metrics.databaseUp.set(0);
-  }
-}
-
-/** Null when it failed, or took too long. */
-async function within<T>(ms: number, work: Promise<T>): Promise<T | null> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<null>((resolve) => {
-    timer = setTimeout(() => resolve(null), ms);
-  });
-  try {
-    return await Promise.race([work.catch(() => null), late]);
-  } finally {
-    clearTimeout(timer);
   }
 }

@@ -1,7 +1,9 @@
+import { setMaxListeners } from 'node:events';
 import type { Announcer } from '../../activities/ports.js';
 import type { ClosedDelivery } from '../database/waiting-deliveries.js';
 import { pause } from '../pause.js';
 import type { Logger } from '../telemetry/logger.js';
+import { within } from '../within.js';
 import type { TemporalGateway } from './gateway.js';
 
 const tellTimeoutMs = 2_000;
@@ -22,7 +24,10 @@ export class TemporalAnnouncer implements Announcer {
   constructor(
     private readonly gateway: TemporalGateway,
     private readonly log: Logger,
-  ) {}
+  ) {
+    // One for each workflow that was told a moment ago: many, and none for long.
+    setMaxListeners(0, this.abort.signal);
+  }
 
   letterAdded(endpointId: string): Promise<void> {
     return this.tell(`the dead letters of ${endpointId}`, () => this.gateway.letterAdded(endpointId));
@@ -75,12 +80,10 @@ export class TemporalAnnouncer implements Announcer {
   }
 
   private async tellOnce(whom: string, signal: () => Promise<void>): Promise<void> {
-    const late = new AbortController();
     const told = signal().catch((error: unknown) => {
       this.log.debug({ whom, err: error }, 'a workflow was not told; the sweeper will');
     });
-    await Promise.race([told, pause(tellTimeoutMs, late.signal)]);
-    late.abort();
+    await within(tellTimeoutMs, told, undefined);
   }
 
   private async tellAll(): Promise<void> {

@@ -3,9 +3,9 @@ import type { PaceStore, WaitingEndpoint } from '../database/pace-store.js';
 import { riseSeconds, risenTo } from '../domain/pacing.js';
 import type { SweepStore } from '../database/sweep-store.js';
 import { slotHorizonMs } from '../database/pacing-sql.js';
-import { pause } from '../pause.js';
 import type { Logger } from '../telemetry/logger.js';
 import type { Dispatcher } from './dispatcher.js';
+import { WorkLoop } from './work-loop.js';
 
 const releaseEveryMs = 1_000;
 /** To one endpoint, at once. */
@@ -30,39 +30,31 @@ export interface ReleaserDependencies {
  * when it answers again, in the slots of its rate limit where it has one. Runs in every process, releases in one at a time.
  */
 export class Releaser {
-  private readonly abort = new AbortController();
+  private readonly loop: WorkLoop;
   private readonly timers = new Set<NodeJS.Timeout>();
-  private loop: Promise<void> = Promise.resolve();
-  private away = false;
   private lastExpiry = 0;
   private lastBacklog = 0;
 
-  constructor(private readonly deps: ReleaserDependencies) {}
+  constructor(private readonly deps: ReleaserDependencies) {
+    this.loop = new WorkLoop({
+      work: () => deps.sweeps.exclusively(async () => void (await this.releaseOnce()), 'release'),
+      everyMs: releaseEveryMs,
+      restMs: 50,
+      away: 'releasing has to wait: Postgres is away',
+      back: 'releasing again',
+      log: deps.log,
+    });
+  }
 
   start(): void {
-    this.loop = this.run();
+    this.loop.start();
   }
 
   /** What was to go a little later is started by the sweeper, after the next start. */
   async stop(): Promise<void> {
-    this.abort.abort();
+    const stopped = this.loop.stop();
     for (const timer of this.timers) clearTimeout(timer);
-    await this.loop;
-  }
-
-  private async run(): Promise<void> {
-    const { signal } = this.abort;
-    while (!signal.aborted) {
-      const startedAt = Date.now();
-      try {
-        await this.deps.sweeps.exclusively(async () => void (await this.releaseOnce()), 'release');
-        this.away = false;
-      } catch (error) {
-        if (!this.away) this.deps.log.warn({ err: error }, 'releasing has to wait: Postgres is away');
-        this.away = true;
-      }
-      await pause(Math.max(50, releaseEveryMs - (Date.now() - startedAt)), signal);
-    }
+    await stopped;
   }
 
   /** Returns how many were released. */
@@ -71,7 +63,7 @@ export class Releaser {
     let released = 0;
     const endpoints = await paces.waitingEndpoints();
     for (const endpoint of endpoints) {
-      if (this.abort.signal.aborted) return released;
+      if (this.loop.isStopped) return released;
       released += await this.releaseFor(endpoint);
     }
     if (Date.now() - this.lastBacklog > backlogEveryMs) {

@@ -3,11 +3,11 @@ import type { ReplayStore } from '../database/replay-store.js';
 import type { OverdueDelivery, SweepStore } from '../database/sweep-store.js';
 import type { WaitingDeliveries } from '../database/waiting-deliveries.js';
 import { isTerminal } from '../domain/closed-lists.js';
-import { pause } from '../pause.js';
 import type { Logger } from '../telemetry/logger.js';
 import type { TemporalGateway } from './gateway.js';
+import { WorkLoop } from './work-loop.js';
 
-const sweepEveryMs = 1_000;
+const sweepPauseMs = 1_000;
 const concurrency = 16;
 /** Letters are announced by their activity at once; this late a signal must have been lost. */
 const letterGraceMs = 15_000;
@@ -36,37 +36,27 @@ export interface SweepReport {
 
 /** Finds what dispatching lost: open rows that nobody works on. Runs in every process, sweeps in one at a time. */
 export class Sweeper {
-  private readonly abort = new AbortController();
-  private loop: Promise<void> = Promise.resolve();
-  private away = false;
+  private readonly loop: WorkLoop;
   private lastHousekeeping = 0;
   private lastStoreCheck = 0;
 
-  constructor(private readonly deps: SweeperDependencies) {}
+  constructor(private readonly deps: SweeperDependencies) {
+    this.loop = new WorkLoop({
+      work: () => deps.store.exclusively(async () => void (await this.sweepOnce())),
+      everyMs: 0,
+      restMs: sweepPauseMs,
+      away: 'sweeping has to wait: Postgres or Temporal is away',
+      back: 'sweeping again',
+      log: deps.log,
+    });
+  }
 
   start(): void {
-    this.loop = this.run();
+    this.loop.start();
   }
 
   async stop(): Promise<void> {
-    this.abort.abort();
-    await this.loop;
-  }
-
-  private async run(): Promise<void> {
-    const { signal } = this.abort;
-    while (!signal.aborted) {
-      try {
-        await this.deps.store.exclusively(async () => void (await this.sweepOnce()));
-        if (this.away) this.deps.log.info({}, 'sweeping again');
-        this.away = false;
-      } catch (error) {
-        // Said once an outage, not once a second.
-        if (!this.away) this.deps.log.warn({ err: error }, 'sweeping has to wait: Postgres or Temporal is away');
-        this.away = true;
-      }
-      await pause(sweepEveryMs, signal);
-    }
+    await this.loop.stop();
   }
 
   async sweepOnce(): Promise<SweepReport> {
@@ -126,7 +116,7 @@ export class Sweeper {
     const report = { overdue: overdue.length, started: 0, closed: 0 };
     const queue = [...overdue];
     const work = async (): Promise<void> => {
-      for (let row = queue.shift(); row && !this.abort.signal.aborted; row = queue.shift()) {
+      for (let row = queue.shift(); row && !this.loop.isStopped; row = queue.shift()) {
         const done = await this.sweepOne(row);
         if (done === 'closed') report.closed += 1;
         else later.push(row.id);

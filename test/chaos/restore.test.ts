@@ -201,6 +201,7 @@ describe('restore drills', () => {
       expect(report.lost).toMatchObject({ count: 31 });
     });
     expect(accepted.get(lostWaiting!)).toBeUndefined();
+    await until('/readyz tells of it', async () => (await api.get('/readyz')).body.reconciliation?.status === 'gaps');
     expect((await api.get('/readyz')).body.reconciliation).toMatchObject({ status: 'gaps', lost: { deliveries: 31 } });
     await worker.says('reconciled: something was missing');
     expect([apiProcess.isRunning, worker.isRunning]).toEqual([true, true]);

@@ -78,7 +78,9 @@ describe('the schedules', () => {
     const report = await run<ReconcileReport>('reconcile');
     expect(report).toMatchObject({ gaps: {}, repaired: {}, lost: null, workflowsCut: false });
     expect(report.examined.workflows).not.toBeNull();
-    expect((await posthorn.api.get('/readyz')).body.reconciliation).toEqual({
+    // It is read every two seconds at most.
+    const told = await until('/readyz has it', async () => (await posthorn.api.get('/readyz')).body.reconciliation);
+    expect(told).toEqual({
       finished_at: report.finishedAt,
       status: 'ok',
       gaps: {},
@@ -89,7 +91,10 @@ describe('the schedules', () => {
     await posthorn.core.db.query('delete from deliveries where id = $1', [lost.deliveries[0]!.id]);
     const next = await run<ReconcileReport>('reconcile');
     expect(next.gaps).toEqual({ workflow_without_delivery: 1 });
-    const { body } = await posthorn.api.get('/readyz');
+    const body = await until('/readyz has the next', async () => {
+      const answer = (await posthorn.api.get('/readyz')).body;
+      return answer.reconciliation.finished_at === next.finishedAt && answer;
+    });
     expect(body).toMatchObject({ status: 'ready', reconciliation: { status: 'gaps', lost: { deliveries: 1 } } });
     expect(JSON.stringify(body)).not.toContain(lost.deliveries[0]!.id);
   });

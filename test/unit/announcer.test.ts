@@ -37,3 +37,15 @@ it('a Temporal that is away keeps nobody, and fails nobody', async () => {
   await subject.stop();
   await hanging.stop();
 });
+
+it('many endpoints that are told at once are no leak', async () => {
+  const warnings: Error[] = [];
+  const warned = (warning: Error): void => void warnings.push(warning);
+  process.on('warning', warned);
+  const subject = announcer(async () => undefined);
+  await Promise.all(Array.from({ length: 30 }, (_, n) => subject.endpointChanged(`we_${n}`)));
+  await new Promise((resolve) => setImmediate(resolve));
+  await subject.stop();
+  process.off('warning', warned);
+  expect(warnings).toEqual([]);
+});

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import type { ReplayOutcomes, ReplayRow } from '../../database/replay-store.js';
-import { deliveryReasons, terminalStatuses } from '../../domain/closed-lists.js';
-import { isEventType, maxEventTypeLength } from '../../domain/event-type.js';
-import { eventIdPattern, isDeliveryId, tenantIdPattern } from '../../domain/ids.js';
+import { terminalStatuses } from '../../domain/closed-lists.js';
+import { isDeliveryId, tenantIdPattern } from '../../domain/ids.js';
 import { toUtcMilliseconds } from '../../domain/date-time.js';
 import { parseLetterId } from '../../domain/letters.js';
 import { replayKinds, replayOrders, replayStatuses, skipNotes } from '../../domain/replays.js';
+import { idFilters } from '../../http/filter.dto.js';
 import { listOf, pageQuery } from '../../http/page.dto.js';
 import { freeText, timestamp } from '../../http/text.dto.js';
 import type { WorkflowLinks } from '../../http/workflow-links.js';
@@ -30,25 +30,7 @@ const time = (name: string) => {
 
 /** Conditions on deliveries and on letters alike. */
 const conditions = (what: string) => ({
-  endpoint_id: z
-    .string({ error: 'endpoint_id is the id of an endpoint, we_…' })
-    .regex(/^[A-Za-z0-9_]{1,64}$/, 'endpoint_id is the id of an endpoint, we_…')
-    .optional()
-    .meta({ description: `Only ${what} for this endpoint.`, example: 'we_01KC0000000000000000000001' }),
-  event_id: z
-    .string({ error: 'event_id is the id of an event: 1 – 200 of the characters A-Z a-z 0-9 . _ : -' })
-    .regex(eventIdPattern, 'event_id is the id of an event: 1 – 200 of the characters A-Z a-z 0-9 . _ : -')
-    .optional()
-    .meta({ description: `Only ${what} of this event.`, example: 'inv_1-paid' }),
-  type: z
-    .string({ error: 'type is an event type such as invoice.paid' })
-    .refine(isEventType, `type is an event type of at most ${maxEventTypeLength} characters, such as invoice.paid`)
-    .optional()
-    .meta({ description: `Only ${what} of events of exactly this type.`, example: 'invoice.paid' }),
-  reason: z
-    .enum(deliveryReasons, { error: `reason is one of ${deliveryReasons.join(', ')}` })
-    .optional()
-    .meta({ description: `Only ${what} with this reason.`, example: 'attempts_exhausted' }),
+  ...idFilters(what),
   http_status: z
     .int({ error: 'http_status is an HTTP status from 100 to 599, such as 503' })
     .min(100, 'http_status is an HTTP status from 100 to 599, such as 503')
