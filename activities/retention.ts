@@ -6,7 +6,10 @@ import { pause } from '../src/pause.js';
 const workMs = 12_000;
 const shortestPauseMs = 10;
 
-export function createRetentionActivities({ retention, now }: ActivityDependencies): RetentionActivities {
+export function createRetentionActivities({
+  retention,
+  now,
+}: Pick<ActivityDependencies, 'retention' | 'now'>): RetentionActivities {
   return {
     async purgeSome({ step, after }): Promise<PurgeSomeResult> {
       const until = now() + workMs;

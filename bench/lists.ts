@@ -1,6 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { createDataSource, migrate } from '../src/database/data-source.js';
 import type { DeliveryFilter } from '../src/database/delivery-list.js';
 import { DeliveryStore } from '../src/database/delivery-store.js';
@@ -9,17 +10,24 @@ import { type Cursor, decodeCursor } from '../src/database/page.js';
 import { startEmbeddedPostgres } from '../src/embedded/embedded-postgres.js';
 import { findFreePorts } from '../src/embedded/ports.js';
 import { silentProgress } from '../src/embedded/progress.js';
+import { type ListCall, measurePurge } from './lists-purge.js';
 import { seedLists } from './lists-seed.js';
 
-const deliveries = 1_000_000;
+const { values: options } = parseArgs({
+  options: { help: { type: 'boolean' }, deliveries: { type: 'string', default: '1000000' } },
+});
+const deliveries = Number(options.deliveries);
+if (!Number.isSafeInteger(deliveries) || deliveries < 10_000) throw new Error('--deliveries: 10000 or more');
 const calls = 200;
 const warmUp = 20;
 const limit = 50;
+const publishesPerSecond = 10;
 
-if (process.argv.includes('--help')) {
+if (options.help) {
   process.stdout.write(
-    `Usage: npm run bench:lists\n\nMilliseconds of each list's statements, ${limit} rows a page, and of a redelivery, at ${deliveries.toLocaleString('en')} deliveries on the\n` +
-      `embedded Postgres: ${calls} calls each, one after the other, from pages all over the list where it has some.\n`,
+    `Usage: npm run bench:lists -- [--deliveries ${deliveries}]\n\nMilliseconds of each list's statements, ${limit} rows a page, and of a redelivery, at ${deliveries.toLocaleString('en')} deliveries on the\n` +
+      `embedded Postgres: ${calls} calls each, one after the other, from pages all over the list where it has some.\n` +
+      `Then the older half is purged while ${publishesPerSecond} events a second are published and all lists are read: p95 before and during.\n`,
   );
   process.exit(0);
 }
@@ -62,8 +70,6 @@ try {
     ['status=failed, small tenant', small, { status: 'failed' }],
     ['endpoint_id, small tenant', small, { endpointId: smallEndpoint }],
   ];
-  for (const [name, tenant, filter] of deliveryLists)
-    await measure(`deliveries: ${name}`, ofDeliveries(tenant, filter));
   const letterLists: [string, string, LetterFilter][] = [
     ['all', big, {}],
     ['resolution=open', big, { resolution: 'open' }],
@@ -74,7 +80,11 @@ try {
     ['a day', big, range],
     ['open, small tenant', small, { resolution: 'open' }],
   ];
-  for (const [name, tenant, filter] of letterLists) await measure(`dead letters: ${name}`, ofLetters(tenant, filter));
+  const lists: ListCall[] = [
+    ...deliveryLists.map(([name, tenant, filter]) => [`deliveries: ${name}`, ofDeliveries(tenant, filter)] as const),
+    ...letterLists.map(([name, tenant, filter]) => [`dead letters: ${name}`, ofLetters(tenant, filter)] as const),
+  ];
+  for (const [name, call] of lists) await measure(name, call);
 
   const failed = await db.query<{ id: string }[]>(
     `select id from deliveries where tenant_id = $1 and status = 'failed' order by hashtext(id) limit $2`,
@@ -93,6 +103,14 @@ try {
     'redelivery, made durable',
     each((id) => rows.redeliver(big, id, { keyId: 'key_bench', reason: null })),
   );
+  await measurePurge({
+    databaseUrl: postgres.url,
+    tenantId: big,
+    lists,
+    keepMs: Date.now() - middle.getTime(),
+    publishesPerSecond,
+    beforeMs: 30_000,
+  });
 } finally {
   await db.destroy();
   await postgres.stop();
