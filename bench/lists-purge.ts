@@ -55,7 +55,7 @@ export async function measurePurge(bench: PurgeBench): Promise<void> {
 class TimedRetention {
   readonly removed = new Map<string, number>();
   longestMs = 0;
-  private readonly purgeSome;
+  private readonly activities;
 
   constructor(db: DataSource, keepMs: number) {
     const ages = { payloadsMs: keepMs, attemptsMs: keepMs, deliveriesMs: keepMs, eventsMs: keepMs, noticesMs: keepMs };
@@ -67,14 +67,14 @@ class TimedRetention {
       return batch;
     };
     const timed = { purge } as RetentionStore;
-    this.purgeSome = createRetentionActivities({ retention: timed, now: Date.now }).purgeSome;
+    this.activities = createRetentionActivities({ retention: timed, now: Date.now });
   }
 
   async run(): Promise<void> {
     for (const step of purgeSteps) {
       let after: string | null = null;
       do {
-        const some = await this.purgeSome({ step, after });
+        const some = await this.activities.purgeSome({ step, after });
         this.removed.set(step, (this.removed.get(step) ?? 0) + some.removed);
         after = some.after;
       } while (after !== null);

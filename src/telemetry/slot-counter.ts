@@ -29,7 +29,7 @@ export class SlotCounter {
 
   read(): readonly SlotUse[] {
     const activities = [...this.queues].map(
-      ([taskQueue, queue]) => ({ taskQueue, kind: 'activity', ...queue }) as const,
+      ([taskQueue, { used, limit }]) => ({ taskQueue, kind: 'activity', used, limit }) as const,
     );
     return [...activities, ...this.others.flatMap((read) => read())];
   }

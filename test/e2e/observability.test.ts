@@ -9,6 +9,8 @@ const line = (text: string, name: string): string | undefined =>
     .split('\n')
     .find((one) => one.startsWith(name))
     ?.slice(name.length + 1);
+const slots = (queue: string, kind: string, state: string): string =>
+  `posthorn_worker_slots{task_queue="${queue}",kind="${kind}",state="${state}"}`;
 
 it('a delivery is seen in the metrics of its process, and in one trace from the request to its receiver', async () => {
   const bodies: string[] = [];
@@ -28,11 +30,10 @@ it('a delivery is seen in the metrics of its process, and in one trace from the 
     const { api } = posthorn;
     await api.createEndpoint(`${receiver.url}/hook`, ['seen.*']);
     let whileItRan = '';
-    receiver.answer = (_, reply) =>
-      void posthorn.core.metricsPage.text().then((text) => {
-        whileItRan = text;
-        reply.writeHead(200).end();
-      });
+    const look = async (): Promise<void> => void (whileItRan = await posthorn.core.metricsPage.text());
+    receiver.answer = (_, reply) => {
+      void look().finally(() => reply.writeHead(200).end());
+    };
     const traceparent = `00-${traceId}-00f067aa0ba902b7-01`;
     const answer = await api.post('/v1/events', { type: 'seen.once', data: {} }, { traceparent });
     const [{ id }] = answer.body.deliveries;
@@ -45,8 +46,6 @@ it('a delivery is seen in the metrics of its process, and in one trace from the 
     expect(line(text, 'posthorn_deliveries_closed_total{status="succeeded",reason="delivered"}')).toBe('1');
     expect(line(text, 'posthorn_deliveries_started_total{by="dispatcher"}')).toBe('1');
     expect(line(text, 'posthorn_attempt_duration_seconds_count{outcome="delivered"}')).toBe('1');
-    const slots = (queue: string, kind: string, state: string) =>
-      `posthorn_worker_slots{task_queue="${queue}",kind="${kind}",state="${state}"}`;
     expect(line(text, slots('posthorn-attempts', 'activity', 'free'))).toBe('200');
     expect(line(text, slots('posthorn', 'activity', 'used'))).toBe('0');
     expect(line(text, slots('posthorn-control', 'workflow_task', 'free'))).toMatch(/^(50|4\d)$/);

@@ -75,7 +75,7 @@ function redelivered(history: DeliveryHistory, round: number): TimelineEntry {
     return { at: iso(at), kind: 'redelivery', round, ...(reason ? { reason } : {}), by, note };
   }
   const { delivery, attempts, letters } = history;
-  const ofRound = <Row extends { round: number }>(row: Row): boolean => row.round === round;
+  const ofRound = (row: { readonly round: number }): boolean => row.round === round;
   const at = attempts.find(ofRound)?.started_at ?? letters.find(ofRound)?.created_at ?? delivery.updated_at;
   const asked = letters.find((one) => one.round === round - 1);
   return { at: at.toISOString(), kind: 'redelivery', round, at_latest: true, ...requester(delivery, round, asked) };

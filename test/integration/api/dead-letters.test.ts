@@ -306,6 +306,8 @@ describe('the list of letters', () => {
 
 const kinds = (body: { data: { kind: string }[] }): string[] => body.data.map(({ kind }) => kind);
 
+const ago = (seconds: number): Date => new Date(Date.now() - seconds * 1_000);
+
 describe('the timeline', () => {
   it('tells attempts, waits, rounds and what became of the letter, in order', async () => {
     const { id } = await given();
@@ -318,7 +320,6 @@ describe('the timeline', () => {
       ],
       next_attempt: { number: 1, reason: 'published', because: expect.any(String) },
     });
-    const ago = (seconds: number) => new Date(Date.now() - seconds * 1_000);
     await posthorn.sql(`update deliveries set created_at = now() - interval '301 s' where id = $1`, [id]);
     await attempt(id, 1, { startedAt: ago(300), waitMs: 60_000 });
     expect((await posthorn.api.get(path)).body.next_attempt).toEqual({

@@ -36,7 +36,8 @@ const bodies: Record<string, readonly unknown[]> = {
 interface Call extends Route {
   readonly body: unknown;
 }
-const callsOf = (route: Route): Call[] => (bodies[route.name] ?? [undefined]).map((body) => ({ ...route, body }));
+const callsOf = (route: Route): Call[] =>
+  (bodies[route.name] ?? [undefined]).map((body) => Object.assign({ body }, route));
 const isOfOne = ({ path }: Route): boolean => path.includes('{');
 const pathOf = ({ path }: Route, ids: Record<string, string>): string =>
   path.replace('{id}', ids[resourceOf(path)] ?? 'unknown').replace('{secret_id}', ids['secret']!);
@@ -79,7 +80,7 @@ const stateOfB = async () =>
       const { status, body } = await b.get(path);
       expect(status, path).toBe(200);
       // That of a replay is reckoned from now.
-      return { ...body, estimated_end_at: null };
+      return Object.assign(body, { estimated_end_at: null });
     }),
   );
 
