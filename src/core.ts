@@ -175,6 +175,12 @@ export class Core {
             holder: leaseHolder,
             attempts: new AttemptRunner(activityDependencies(this)),
             leases: this.leases,
+            limits: {
+              waiting: config.delivery.expressQueue,
+              atOnce: config.delivery.maxConcurrentAttempts,
+              // Half of what the endpoint takes: the other half is left to its workflows.
+              atOncePerEndpoint: Math.max(1, Math.floor(maxInFlight / 2)),
+            },
             dispatch: (job) => void this.dispatcher.submit(job),
             log,
           })

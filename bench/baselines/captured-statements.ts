@@ -1,10 +1,12 @@
 import { AttemptStore } from '../../src/database/attempt-store.js';
-import type { DataSource } from '../../src/database/data-source.js';
+import type { Database } from '../../src/database/data-source.js';
 import { EventStore } from '../../src/database/event-store.js';
+import type { HotStatement } from '../../src/database/hot-statements.js';
 import { idPrefixes } from '../../src/domain/ids.js';
 import { newId } from '../../src/security/new-id.js';
 
 export interface Query {
+  readonly name: string;
   readonly text: string;
   readonly values: unknown[];
 }
@@ -75,42 +77,45 @@ export async function captureStatements(endpointId: string): Promise<Statements>
   return {
     publish(dataText, bodyHash) {
       const deliveryId = newId(idPrefixes.delivery);
-      const eventId = newId(idPrefixes.event);
-      const put = (value: unknown): unknown => {
-        if (Array.isArray(value)) return value.map(put);
-        if (value === event) return eventId;
-        if (value === data) return dataText;
-        if (value === hash) return bodyHash;
-        return typeof value === 'string' && value.startsWith(idPrefixes.delivery) ? deliveryId : value;
-      };
-      return { deliveryId, queries: published.map(({ text, values }) => ({ text, values: values.map(put) })) };
+      const marks = new Map<unknown, unknown>([
+        [event, newId(idPrefixes.event)],
+        [data, dataText],
+        [hash, bodyHash],
+      ]);
+      const put = (value: unknown): unknown =>
+        typeof value === 'string' && value.startsWith(idPrefixes.delivery) ? deliveryId : (marks.get(value) ?? value);
+      return { deliveryId, queries: published.map((query) => filled(query, put)) };
     },
-    load: (deliveryId, runId) => ({
-      text: load.text,
-      values: load.values.map((value) => (value === delivery ? deliveryId : value === run ? runId : value)),
-    }),
+    load: (deliveryId, runId) =>
+      filled(load, (value) => (value === delivery ? deliveryId : value === run ? runId : value)),
     record(deliveryId, runId, at, tookMs, status) {
-      const values = record.values.map((value) => {
-        if (value === delivery) return deliveryId;
-        if (value === run) return runId;
-        if (value === attempt) return newId(idPrefixes.attempt);
-        if (value === startedAt) return at;
-        if (value === durationMs) return Math.round(tookMs);
-        return value === statusCode ? status : value;
-      });
-      return { text: record.text, values };
+      const marks = new Map<unknown, unknown>([
+        [delivery, deliveryId],
+        [run, runId],
+        [attempt, newId(idPrefixes.attempt)],
+        [startedAt, at],
+        [durationMs, Math.round(tookMs)],
+        [statusCode, status],
+      ]);
+      return filled(record, (value) => marks.get(value) ?? value);
     },
   };
 }
 
+/** The query with values in place of its marks, which may stand in arrays. */
+function filled({ name, text, values }: Query, put: (value: unknown) => unknown): Query {
+  const into = (value: unknown): unknown => (Array.isArray(value) ? value.map(into) : put(value));
+  return { name, text, values: values.map(into) };
+}
+
 /** Runs `work` on a database that answers with these rows, one answer after the other. */
-async function capture(answers: readonly unknown[][], work: (db: DataSource) => Promise<unknown>): Promise<Query[]> {
+async function capture(answers: readonly unknown[][], work: (db: Database) => Promise<unknown>): Promise<Query[]> {
   const heard: Query[] = [];
-  const query = async (text: string, values: unknown[] = []): Promise<unknown[]> => {
-    heard.push({ text, values });
+  const run = async ({ name, text }: HotStatement, values: unknown[]): Promise<unknown[]> => {
+    heard.push({ name, text, values });
     return answers[heard.length - 1] ?? [];
   };
-  await work({ query, manager: { query } } as unknown as DataSource);
+  await work({ hot: { run } } as unknown as Database);
   return heard;
 }
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { Pool as Postgres } from 'pg';
 import { Pool } from 'undici';
 import { eventText } from '../load/load.js';
+import { hotConnectionOptions } from '../../src/database/hot-statements.js';
 import { captureStatements } from './captured-statements.js';
 
 /** What Posthorn asks of Postgres and of the receiver for one delivery, without Posthorn. */
@@ -18,7 +19,7 @@ export async function deliverWithSql(
   receiverUrl: string,
   endpointId: string,
 ): Promise<SqlDelivery> {
-  const postgres = new Postgres({ connectionString: databaseUrl, max: 20 });
+  const postgres = new Postgres({ connectionString: databaseUrl, max: 20, options: hotConnectionOptions });
   const { origin, pathname: path } = new URL(receiverUrl);
   const receiver = new Pool(origin, { connections: 64 });
   const headers = { 'content-type': 'application/json' };
@@ -28,13 +29,13 @@ export async function deliverWithSql(
       const body = eventText('bench.e0', sentUs, number);
       const data = body.slice(body.indexOf('"data":') + '"data":'.length, -1);
       const { deliveryId, queries } = statements.publish(data, createHash('sha256').update(body).digest());
-      for (const { text, values } of queries) await postgres.query(text, values);
+      for (const query of queries) await postgres.query(query);
       return deliveryId;
     },
     async attempt(deliveryId) {
       const run = `run-${deliveryId}`;
       const load = statements.load(deliveryId, run);
-      const { rows } = await postgres.query<{ data: string }>(load.text, load.values);
+      const { rows } = await postgres.query<{ data: string }>(load);
       const startedAt = new Date();
       const startedMs = performance.now();
       const { statusCode, body } = await receiver.request({
@@ -45,7 +46,7 @@ export async function deliverWithSql(
       });
       await body.dump();
       const record = statements.record(deliveryId, run, startedAt, performance.now() - startedMs, statusCode);
-      await postgres.query(record.text, record.values);
+      await postgres.query(record);
     },
     async close() {
       await receiver.close();

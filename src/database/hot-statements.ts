@@ -8,6 +8,9 @@ export interface HotStatement {
   readonly text: string;
 }
 
+/** A plan for each statement, kept, and by index. */
+export const hotConnectionOptions = '-c plan_cache_mode=force_generic_plan -c enable_seqscan=off';
+
 /** Groups make one statement of many, so that few connections do. */
 const connections = 6;
 
@@ -23,7 +26,7 @@ export class HotStatements {
     this.pool = new Pool({
       ...config,
       max: connections,
-      options: `${config.options ?? ''} -c plan_cache_mode=force_generic_plan -c enable_seqscan=off`,
+      options: `${config.options ?? ''} ${hotConnectionOptions}`,
     });
     // A broken connection is replaced, and its statement fails; without listeners, idle or at work, it would end the process.
     this.pool.on('error', () => undefined);

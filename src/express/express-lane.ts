@@ -12,13 +12,12 @@ import type { DispatchJob } from '../temporal/dispatcher.js';
 import { FairQueue } from '../temporal/fair-queue.js';
 import type { DeliveryStart } from '../temporal/gateway.js';
 
-/** Deliveries that wait for the lane; while so many do, those that come have workflows from the start. */
-const waitingMost = 20_000;
-/** Attempts at once, in all and of one endpoint. */
-const concurrency = 128;
-const concurrencyPerEndpoint = 32;
-/** An attempt that takes longer gives its place to others, and what else goes to its endpoint gets workflows. */
-const slowMs = 1_000;
+/**
+ * An attempt that takes longer than so many looks gives its place to others, and what else goes to its endpoint gets workflows.
+ * Looks are counted, not time: when it is this process that is slow, there are fewer of them.
+ */
+const looksUntilSlow = 8;
+const lookEveryMs = 250;
 const recordAgainMs = 1_000;
 
 /** Makes attempts: the activities' own code. */
@@ -27,15 +26,29 @@ export interface AttemptMaker {
   recordSent(input: RecordAttemptInput): Promise<AttemptOutcome>;
 }
 
+export interface ExpressLimits {
+  /** Deliveries that wait; while so many do, those that come have workflows from the start. */
+  readonly waiting: number;
+  /** Attempts at once, in all and of one endpoint. */
+  readonly atOnce: number;
+  readonly atOncePerEndpoint: number;
+}
+
 export interface ExpressLaneDependencies {
   /** This process, as its leases name it; no other process ever has the same. */
   readonly holder: string;
   readonly attempts: AttemptMaker;
   readonly leases: LeaseStore;
+  readonly limits: ExpressLimits;
   /** Never waits and never fails: what it doesn't take is the sweeper's. */
   readonly dispatch: (job: DispatchJob) => void;
   readonly log: Logger;
   readonly now?: () => number;
+}
+
+interface InFlight {
+  readonly endpointId: string;
+  looks: number;
 }
 
 /**
@@ -43,12 +56,10 @@ export interface ExpressLaneDependencies {
  * only for what did not succeed at once. Should the process die, its leases run out, and the sweeper starts the workflows.
  */
 export class ExpressLane {
-  private readonly queue = new FairQueue<DeliveryStart>({
-    waiting: Number.POSITIVE_INFINITY,
-    activePerKey: concurrencyPerEndpoint,
-  });
+  private readonly queue: FairQueue<DeliveryStart>;
   /** Those that wait or are in flight. Whatever else is leased to us got lost on its way here. */
   private readonly ours = new Set<string>();
+  private readonly inFlight = new Set<InFlight>();
   /** Endpoints with attempts in flight that take long, and how many. */
   private readonly slow = new Map<string, number>();
   private readonly abort = new AbortController();
@@ -56,19 +67,24 @@ export class ExpressLane {
   private active = 0;
   private renewedAt = Number.NEGATIVE_INFINITY;
   private renewing: Promise<void> = Promise.resolve();
+  private looking: NodeJS.Timeout | undefined;
   private idle: (() => void)[] = [];
 
   constructor(private readonly deps: ExpressLaneDependencies) {
     this.now = deps.now ?? (() => performance.now());
+    // What is committed with a lease has its place: the limit is looked at before.
+    const { atOncePerEndpoint: activePerKey } = deps.limits;
+    this.queue = new FairQueue({ waiting: Number.POSITIVE_INFINITY, activePerKey });
   }
 
   start(): void {
     this.renewing = this.keepRenewing();
+    this.looking = setInterval(() => this.lookForSlow(), lookEveryMs).unref();
   }
 
   /** In whose name deliveries are to be inserted; null while the lane takes none. */
   get leaseHolder(): string | null {
-    if (this.abort.signal.aborted || this.queue.size >= waitingMost) return null;
+    if (this.abort.signal.aborted || this.queue.size >= this.deps.limits.waiting) return null;
     return this.now() - this.renewedAt < leaseMs / 2 ? this.deps.holder : null;
   }
 
@@ -94,11 +110,12 @@ export class ExpressLane {
     const renewal = setInterval(() => void this.renew(), leaseRenewalMs);
     if (this.ours.size > 0) await new Promise<void>((resolve) => this.idle.push(resolve));
     clearInterval(renewal);
+    clearInterval(this.looking);
     await this.deps.leases.forget(this.deps.holder).catch(() => undefined);
   }
 
   private pump(): void {
-    while (this.active < concurrency) {
+    while (this.active < this.deps.limits.atOnce) {
       const next = this.queue.take();
       if (!next) return;
       void this.attempt(next.job)
@@ -109,15 +126,9 @@ export class ExpressLane {
 
   private async attempt(delivery: DeliveryStart): Promise<void> {
     const { id, endpointId } = delivery;
+    const mine: InFlight = { endpointId, looks: 0 };
     this.active += 1;
-    let isSlow = false;
-    const slowTimer = setTimeout(() => {
-      isSlow = true;
-      this.active -= 1;
-      this.slow.set(endpointId, (this.slow.get(endpointId) ?? 0) + 1);
-      for (const waiting of this.queue.drain(endpointId)) void this.handOver(waiting);
-      this.pump();
-    }, slowMs);
+    this.inFlight.add(mine);
     const input: AttemptInput = {
       deliveryId: id,
       runId: this.deps.holder,
@@ -132,8 +143,8 @@ export class ExpressLane {
       this.deps.log.error({ delivery_id: id, err: error }, 'express attempt failed unexpectedly: its workflow goes on');
       await this.handOver(delivery);
     } finally {
-      clearTimeout(slowTimer);
-      if (isSlow) this.isQuickAgain(endpointId);
+      this.inFlight.delete(mine);
+      if (mine.looks >= looksUntilSlow) this.isQuickAgain(endpointId);
       else this.active -= 1;
     }
   }
@@ -180,6 +191,17 @@ export class ExpressLane {
   private done(id: string): void {
     this.ours.delete(id);
     if (this.ours.size === 0) for (const resolve of this.idle.splice(0)) resolve();
+  }
+
+  private lookForSlow(): void {
+    for (const one of this.inFlight) {
+      one.looks += 1;
+      if (one.looks !== looksUntilSlow) continue;
+      this.active -= 1;
+      this.slow.set(one.endpointId, (this.slow.get(one.endpointId) ?? 0) + 1);
+      for (const waiting of this.queue.drain(one.endpointId)) void this.handOver(waiting);
+    }
+    this.pump();
   }
 
   private isQuickAgain(endpointId: string): void {
