@@ -23,8 +23,11 @@ const recordPauseMs = 200;
 /** A timer may fire a little early by the database's clock. */
 const dueToleranceMs = 25;
 
-/** `local`: in the first workflow task, for quick endpoints only. `ordinary`: an activity of its own. */
-export type Lane = 'local' | 'ordinary';
+/**
+ * `local`: in the first workflow task, for quick endpoints only. `ordinary`: an activity of its own. `express`: a first attempt
+ * before there is a workflow, for quick endpoints only.
+ */
+export type Lane = 'local' | 'ordinary' | 'express';
 
 /** One attempt: load, sign, POST, record. Nothing in here is aborted by cancellation: only the request's own deadline ends it. */
 export class AttemptRunner {
@@ -64,16 +67,15 @@ export class AttemptRunner {
     if (isTerminal(delivery.status) || delivery.status === 'held') return outcomeOfRow(delivery);
     if (!input.force && !delivery.wakeRequested && waitOf(delivery) > dueToleranceMs)
       return this.notDue(delivery, input.jitterFactor);
+    if (lane === 'express') {
+      return delivery.lease === 'ours' && delivery.endpoint.quick
+        ? this.send(input, delivery, lane)
+        : useOrdinary(delivery);
+    }
+    if (delivery.lease !== 'none') return { kind: 'not_sent', cause: 'express_attempt_in_flight' };
     if (lane === 'ordinary') return this.send(input, delivery, lane);
     const leave = delivery.endpoint.quick ? this.localLane.enter(delivery.endpointId) : null;
-    if (!leave) {
-      return {
-        kind: 'use_ordinary',
-        round: delivery.round,
-        next: nextAttemptOf(delivery, delivery.attemptCount + 1),
-        labels: labelsOf(delivery),
-      };
-    }
+    if (!leave) return useOrdinary(delivery);
     try {
       return await this.send(input, delivery, lane);
     } finally {
@@ -370,6 +372,15 @@ const unwatched: AttemptWatch = {
   attemptRecorded: () => undefined,
   deliveryClosed: () => undefined,
 };
+
+function useOrdinary(delivery: LoadedDelivery): AttemptOutcome {
+  return {
+    kind: 'use_ordinary',
+    round: delivery.round,
+    next: nextAttemptOf(delivery, delivery.attemptCount + 1),
+    labels: labelsOf(delivery),
+  };
+}
 
 /** What every line about a delivery carries, for a search in the logs. */
 function idsOf({ id, eventId, endpointId }: Pick<LoadedDelivery, 'id' | 'eventId' | 'endpointId'>) {

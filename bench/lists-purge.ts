@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createRetentionActivities } from '../activities/retention.js';
-import { createDataSource, type DataSource } from '../src/database/data-source.js';
+import { createDataSource, type Database } from '../src/database/data-source.js';
 import { EventStore } from '../src/database/event-store.js';
 import { RetentionStore } from '../src/database/retention-store.js';
 import { pause } from '../src/pause.js';
@@ -57,7 +57,7 @@ class TimedRetention {
   longestMs = 0;
   private readonly activities;
 
-  constructor(db: DataSource, keepMs: number) {
+  constructor(db: Database, keepMs: number) {
     const ages = { payloadsMs: keepMs, attemptsMs: keepMs, deliveriesMs: keepMs, eventsMs: keepMs, noticesMs: keepMs };
     const store = new RetentionStore(db, ages);
     const purge: RetentionStore['purge'] = async (step, after) => {
@@ -84,7 +84,7 @@ class TimedRetention {
 
 /** Times of each call, by its name, for as long as the work lasts. */
 async function whileTrafficFlows(
-  db: DataSource,
+  db: Database,
   { lists, tenantId, publishesPerSecond }: PurgeBench,
   work: () => Promise<void>,
 ): Promise<Map<string, number[]>> {
@@ -128,7 +128,7 @@ function newEvent(tenantId: string): Parameters<EventStore['publish']>[0][number
   };
 }
 
-async function deadlocks(db: DataSource): Promise<number> {
+async function deadlocks(db: Database): Promise<number> {
   const [row] = await db.query<{ n: number }[]>(
     'select deadlocks::int as n from pg_stat_database where datname = current_database()',
   );

@@ -4,13 +4,14 @@ import type { EncryptionKey } from './config/key-ring.js';
 import { ApiKeyStore } from './database/api-key-store.js';
 import { AttemptStore } from './database/attempt-store.js';
 import { isDatabaseRefused } from './database/database-errors.js';
-import { createDataSource, type DataSource, migrate } from './database/data-source.js';
+import { createDataSource, type Database, migrate } from './database/data-source.js';
 import { DeadLetterStore } from './database/dead-letter-store.js';
 import type { DeliveryStore } from './database/delivery-store.js';
 import { EndpointStore } from './database/endpoint-store.js';
 import { EventFeedStore, prepareFeed } from './database/event-feed-store.js';
 import { EventStore } from './database/event-store.js';
 import { GaugeStore } from './database/gauge-store.js';
+import { LeaseStore } from './database/lease-store.js';
 import { LetterStore } from './database/letter-store.js';
 import { NoticeStore } from './database/notice-store.js';
 import { ReconcileStore } from './database/reconcile-store.js';
@@ -28,7 +29,13 @@ import type { AddressPolicy } from './delivery/address-policy.js';
 import { readCertificates } from './delivery/ca-file.js';
 import { DeliveryClient } from './delivery/delivery-client.js';
 import { createMailer, type Mailer } from './mail/mailer.js';
+import { activityDependencies } from './activity-dependencies.js';
+import { AttemptRunner } from '../activities/attempt-runner.js';
+import { idPrefixes } from './domain/ids.js';
+import { ExpressLane } from './express/express-lane.js';
+import { FirstAttempts } from './express/first-attempts.js';
 import { pause } from './pause.js';
+import { newId } from './security/new-id.js';
 import { SecretBox } from './security/secret-box.js';
 import {
   CountedDeliveries,
@@ -66,7 +73,11 @@ export interface CoreOptions {
 
 /** What API and worker share: stores, the way to Temporal, the sweeper. */
 export class Core {
-  readonly db: DataSource;
+  readonly db: Database;
+  readonly leases: LeaseStore;
+  /** Null: every delivery has a workflow from the start. */
+  readonly express: ExpressLane | null;
+  readonly firstAttempts: FirstAttempts;
   readonly attempts: AttemptStore;
   readonly apiKeys: ApiKeyStore;
   readonly deliveries: DeliveryStore;
@@ -118,7 +129,9 @@ export class Core {
       queueAgeMs,
     } = config.delivery;
     this.db = createDataSource({ url: options.databaseUrl, poolSize: config.database.poolSize });
-    this.attempts = new AttemptStore(this.db);
+    this.leases = new LeaseStore(this.db);
+    const leaseHolder = `express/${newId(idPrefixes.leaseHolder)}`;
+    this.attempts = new AttemptStore(this.db, leaseHolder);
     this.apiKeys = new ApiKeyStore(this.db);
     const { metrics } = this;
     const gauges = new GaugeStore(this.db);
@@ -162,6 +175,23 @@ export class Core {
     this.gateway = new CountedGateway(metrics, this.temporal, log, { alertWindowMs, workflowTaskTimeoutMs });
     this.dispatcher = new CountedDispatcher(metrics, this.gateway, (id, round) => this.sweeps.woken(id, round), log);
     this.announcer = new TemporalAnnouncer(this.gateway, log);
+    this.express =
+      config.delivery.firstAttempt === 'express'
+        ? new ExpressLane({
+            holder: leaseHolder,
+            attempts: new AttemptRunner(activityDependencies(this)),
+            leases: this.leases,
+            limits: {
+              waiting: config.delivery.expressQueue,
+              atOnce: config.delivery.maxConcurrentAttempts,
+              // Half of what the endpoint takes: the other half is left to its workflows.
+              atOncePerEndpoint: Math.max(1, Math.floor(maxInFlight / 2)),
+            },
+            dispatch: (job) => void this.dispatcher.submit(job),
+            log,
+          })
+        : null;
+    this.firstAttempts = new FirstAttempts(this.dispatcher, this.express);
     this.releaser = new Releaser({
       paces: this.paces,
       sweeps: this.sweeps,
@@ -179,6 +209,7 @@ export class Core {
       gateway: this.gateway,
       housekeeping: async () => {
         await this.events.forgetOldKeys();
+        await this.leases.forgetDead();
         await this.letterLists.expireLetters(closingBatch);
       },
       log,
@@ -198,6 +229,7 @@ export class Core {
   startSweeping(): void {
     this.sweeper.start();
     this.releaser.start();
+    this.express?.start();
   }
 
   /** Connects to Postgres, for as long as it takes, and brings the schema up to date. Temporal is connected in the background. */
@@ -251,6 +283,7 @@ export class Core {
 
   /** After HTTP, before the workers: nothing new is started. */
   async stopStarting(): Promise<void> {
+    await this.express?.stop();
     await Promise.all([this.dispatcher.stop(), this.sweeper.stop(), this.releaser.stop()]);
   }
 

@@ -1,6 +1,7 @@
 import { type ActivityFamilies, createActivities } from '../activities/index.js';
 import type { ActivityDependencies } from '../activities/ports.js';
 import { taskQueues } from '../workflows/contracts/names.js';
+import { activityDependencies } from './activity-dependencies.js';
 import type { Core } from './core.js';
 import { pause } from './pause.js';
 import { registerSearchAttributes, SearchAttributeTypeError } from './temporal/search-attributes.js';
@@ -32,33 +33,7 @@ export class WorkerProcess {
     this.host = await WorkerHost.start({
       connection: native,
       namespace,
-      activities: this.counted({
-        attempts: core.attempts,
-        deliveries: core.deliveries,
-        waiting: core.waiting,
-        letters: core.letters,
-        paces: core.paces,
-        health: core.health,
-        notices: core.notices,
-        replays: core.replays,
-        starter: core.gateway,
-        retention: core.retention,
-        reconciliation: core.reconciliation,
-        deliveryRuns: core.deliveryRuns,
-        mailer: core.mailer,
-        caller: core.caller,
-        sender: core.client,
-        announcer: core.announcer,
-        secrets: core.secrets,
-        settings: config.delivery,
-        log,
-        watch: {
-          startAttempt: (facts) => core.tracing.startAttempt(facts),
-          attemptRecorded: (attempt) => core.metrics.attemptRecorded(attempt),
-          deliveryClosed: (status, reason) => core.metrics.deliveryClosed(status, reason),
-        },
-        now: Date.now,
-      }),
+      activities: this.counted(activityDependencies(core)),
       maxConcurrentAttempts: config.delivery.maxConcurrentAttempts,
       log,
       ...(this.bundlePath === undefined ? {} : { bundlePath: this.bundlePath }),

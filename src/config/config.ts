@@ -92,6 +92,8 @@ const variables = {
   POSTHORN_DELIVERY_ALLOWED_CIDRS: parsed((text) => list(text).map(parseCidr)).optional(),
   POSTHORN_DELIVERY_MAX_CONCURRENT_ATTEMPTS: count(1, 10_000).default(200),
   POSTHORN_DELIVERY_MAX_IN_FLIGHT: count(1, 10_000).default(64),
+  POSTHORN_DELIVERY_FIRST_ATTEMPT: z.enum(['workflow', 'express']).default('workflow'),
+  POSTHORN_DELIVERY_EXPRESS_QUEUE: count(1, 1_000_000).default(20_000),
   POSTHORN_DELIVERY_RETRY_SHARE_PERCENT: count(1, 100).default(50),
   POSTHORN_DELIVERY_QUEUE_AGE: parsed(parseDurationMs)
     .refine((ms) => ms >= 1_000, 'must be at least 1s')
@@ -253,6 +255,10 @@ export function loadConfig(kind: ProcessKind, env: NodeJS.ProcessEnv = process.e
       maxConcurrentAttempts: v.POSTHORN_DELIVERY_MAX_CONCURRENT_ATTEMPTS,
       /** Requests in flight to one endpoint, in one worker process, where the endpoint doesn't say. */
       maxInFlight: v.POSTHORN_DELIVERY_MAX_IN_FLIGHT,
+      // A worker publishes nothing, so it makes no first attempt before there is a workflow.
+      firstAttempt: kind === 'worker' ? ('workflow' as const) : v.POSTHORN_DELIVERY_FIRST_ATTEMPT,
+      /** Deliveries that wait for the express lane; while so many do, those that come have workflows from the start. */
+      expressQueue: v.POSTHORN_DELIVERY_EXPRESS_QUEUE,
       /** Of a rate limit: the part that retries may take. */
       retryShare: v.POSTHORN_DELIVERY_RETRY_SHARE_PERCENT / 100,
       /** What waits for its turn for longer than this is given up. */

@@ -16,6 +16,8 @@ export interface LoadedDelivery {
   readonly lastStatusCode: number | null;
   readonly lastError: string | null;
   readonly wakeRequested: boolean;
+  /** An express lane makes the first attempt: ours, or that of another process, which lives. `none`: a workflow makes it. */
+  readonly lease: 'ours' | 'another' | 'none';
   /** It has to ask for its turn before it is sent: the endpoint is down, answers again only just, or has a rate limit. */
   readonly mustAsk: boolean;
   readonly slot: 'taken' | 'retry' | null;

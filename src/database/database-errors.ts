@@ -41,6 +41,11 @@ export function isDatabaseAway(error: unknown): boolean {
   return code === undefined || code === readOnly || awayNodeCodes.has(code) || awayClasses.has(code.slice(0, 2));
 }
 
+/** Two transactions waited for each other, and this one made way: its own work is as good as ever. */
+export function isDeadlock(error: unknown): boolean {
+  return codeOf(error) === '40P01';
+}
+
 /** The server is there but lets us not in: wrong user or password (28…), or no such database (3D…). */
 export function isDatabaseRefused(error: unknown): boolean {
   return ['28', '3D'].includes((codeOf(error) ?? '').slice(0, 2));

@@ -25,7 +25,7 @@ import {
   type EndpointToCallRow,
   toEndpointToCall,
 } from './endpoint-to-call.js';
-import { sweepGraceMs } from './attempt-store.js';
+import { sweepGraceMs } from './grace.js';
 
 /** An endpoint to be called beside its deliveries. */
 export interface EndpointTarget {

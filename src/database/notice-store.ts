@@ -3,7 +3,7 @@ import type { DataSource, EntityManager } from 'typeorm';
 import type { MailStatus, NoticeType } from '../domain/closed-lists.js';
 import { idPrefixes } from '../domain/ids.js';
 import { newId } from '../security/new-id.js';
-import { healthGraceMs } from './attempt-store.js';
+import { healthGraceMs } from './grace.js';
 import type { EventStore } from './event-store.js';
 import { keyset, type Page, type PageRequest, toPage } from './page.js';
 
@@ -105,7 +105,7 @@ export class NoticeStore {
           exceptEndpointId: endpointId,
         },
       ],
-      tx,
+      { tx },
     );
     return true;
   }

@@ -1,5 +1,5 @@
 import type { DataSource } from 'typeorm';
-import { sweepGraceMs } from './attempt-store.js';
+import { sweepGraceMs } from './grace.js';
 import { insertLetters } from './letters-sql.js';
 import { isRising, ratePerSecond, slotHorizonMs } from './pacing-sql.js';
 import { endpointsWithHeld } from './sweep-store.js';

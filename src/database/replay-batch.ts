@@ -1,4 +1,4 @@
-import { sweepGraceMs } from './attempt-store.js';
+import { sweepGraceMs } from './grace.js';
 import { mustWait } from './pacing-sql.js';
 
 /** More than this isn't started by one statement: locks are held for a moment only. */

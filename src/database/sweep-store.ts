@@ -1,6 +1,7 @@
 import type { DataSource, QueryRunner } from 'typeorm';
 import type { DeliveryStatus } from '../domain/closed-lists.js';
-import { sweepGraceMs } from './attempt-store.js';
+import { sweepGraceMs } from './grace.js';
+import { holderLives } from './lease-sql.js';
 
 /** One process sweeps at a time, and one releases. */
 const locks = { sweep: 7_406_200_032, release: 7_406_200_033 } as const;
@@ -49,13 +50,23 @@ export class SweepStore {
     }
   }
 
+  /** What an express lane held that is dead is ours. */
+  async freeDeadLeases(): Promise<void> {
+    await this.db.query(
+      `update deliveries set lease_holder = null
+        where id in (select d.id from deliveries d
+                      where d.sweep_after <= now() and d.lease_holder is not null and not ${holderLives('d.lease_holder')}
+                      limit ${sweepBatch * 10})`,
+    );
+  }
+
   /** By the database's clock: of each endpoint the oldest, then of each the next, so that one endpoint's many hold nobody up. */
   async overdue(): Promise<OverdueDelivery[]> {
     return await this.db.query<OverdueDelivery[]>(
       `select id, tenant_id as "tenantId", endpoint_id as "endpointId", event_id as "eventId", type, round,
               wake_requested as "wakeRequested"
          from (select *, row_number() over (partition by endpoint_id order by sweep_after) as nth
-                 from (select * from deliveries where sweep_after <= now() order by sweep_after limit ${sweepBatch * 10}) oldest) o
+                 from (select * from deliveries where sweep_after <= now() and lease_holder is null order by sweep_after limit ${sweepBatch * 10}) oldest) o
         order by nth, sweep_after limit ${sweepBatch}`,
     );
   }

@@ -10,6 +10,8 @@ export const idPrefixes = {
   message: 'msg_',
   notice: 'ntc_',
   replay: 'rpl_',
+  /** A process, as its leases of deliveries name it. */
+  leaseHolder: 'lse_',
 } as const;
 
 const ulid = '[0-7][0-9A-HJKMNP-TV-Z]{25}';

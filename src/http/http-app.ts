@@ -54,6 +54,7 @@ import { MetricsPage } from '../telemetry/metrics-page.js';
 import { Tracing } from '../telemetry/tracing.js';
 import { TemporalAnnouncer } from '../temporal/announcer.js';
 import { Dispatcher } from '../temporal/dispatcher.js';
+import { FirstAttempts } from '../express/first-attempts.js';
 
 /** Hands the core to Nest: plain objects, made once, outside of any container. */
 @Global()
@@ -85,6 +86,7 @@ class CoreModule {
       { provide: SecretBox, useValue: core.secrets },
       { provide: TemporalAnnouncer, useValue: core.announcer },
       { provide: Dispatcher, useValue: core.dispatcher },
+      { provide: FirstAttempts, useValue: core.firstAttempts },
       { provide: addressPolicyToken, useValue: core.addresses },
       { provide: configToken, useValue: core.options.config },
       { provide: readinessToken, useValue: readiness },

@@ -8,7 +8,7 @@ export interface AttemptFacts {
   readonly tenantId: string;
   readonly number: number;
   readonly runId: string;
-  readonly lane: 'local' | 'ordinary';
+  readonly lane: 'local' | 'ordinary' | 'express';
   /** As it was stored with the event. */
   readonly traceparent: string | null;
 }

@@ -56,7 +56,7 @@ export class Dispatcher {
   /** Finishes what is at work; what still waits is the sweeper's, after the next start. */
   async stop(): Promise<void> {
     this.stopped = true;
-    this.leftToSweeper(this.queue.clear());
+    this.leftToSweeper(this.queue.drain().length);
     if (this.active > 0) await new Promise<void>((resolve) => this.idle.push(resolve));
   }
 
@@ -89,7 +89,7 @@ export class Dispatcher {
       if (this.now() >= this.openUntil)
         this.log.warn({ err: error, waiting: this.queue.size }, 'Temporal is away: deliveries are left to the sweeper');
       this.openUntil = this.now() + breakerPauseMs;
-      this.leftToSweeper(this.queue.clear());
+      this.leftToSweeper(this.queue.drain().length);
     }
   }
 

@@ -62,15 +62,16 @@ export class FairQueue<Job> {
     };
   }
 
-  /** Returns how many waited. */
-  clear(): number {
-    const waited = this.waiting;
-    this.waiting = 0;
-    for (const lane of this.lanes.values()) {
-      lane.jobs.length = 0;
+  /** Takes out what waits: all of it, or one key's. */
+  drain(key?: string): Job[] {
+    const lanes =
+      key === undefined ? [...this.lanes.values()] : [this.lanes.get(key)].filter((lane) => lane !== undefined);
+    return lanes.flatMap((lane) => {
+      const jobs = lane.jobs.splice(0);
+      this.waiting -= jobs.length;
       this.settle(lane);
-    }
-    return waited;
+      return jobs;
+    });
   }
 
   private settle(lane: Lane<Job>): void {

@@ -61,6 +61,7 @@ export class Sweeper {
 
   async sweepOnce(): Promise<SweepReport> {
     const { store, waiting, gateway } = this.deps;
+    await store.freeDeadLeases();
     for (const endpointId of await store.endpointsToSettle()) {
       await waiting.closeAllOf(endpointId);
     }

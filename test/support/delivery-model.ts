@@ -367,6 +367,7 @@ function loaded(delivery: ModelDelivery, key: AttemptKey, nowMs: number): Loaded
     type: 'invoice.paid',
     ...row,
     mustAsk: false,
+    lease: 'none',
     slot: null,
     dueInMs: row.nextAttemptAtMs === null ? 0 : row.nextAttemptAtMs - nowMs,
     restsForMs: endpoint.notBeforeMs === null ? 0 : endpoint.notBeforeMs - nowMs,

@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.js';
 import { EventStore, type NewEvent, type PublishResult, type StoredAnswer } from '../../database/event-store.js';
 import { idPrefixes } from '../../domain/ids.js';
 import { newId } from '../../security/new-id.js';
-import { Dispatcher } from '../../temporal/dispatcher.js';
+import { FirstAttempts } from '../../express/first-attempts.js';
 import { type Access, tenantOf } from '../../http/access/access.js';
 import { idempotencyConflict, toIdempotencyKey } from '../../http/idempotency.js';
 import { Problem } from '../../http/problems/problem.js';
@@ -28,7 +28,7 @@ interface Outcome {
 export class EventsService {
   constructor(
     private readonly events: EventStore,
-    private readonly dispatcher: Dispatcher,
+    private readonly firstAttempts: FirstAttempts,
     private readonly metrics: Metrics,
     private readonly tracing: Tracing,
     @Inject(configToken) private readonly config: Config,
@@ -102,21 +102,22 @@ export class EventsService {
     });
   }
 
-  /** Stores, once per idempotency key, and hands what was committed to the dispatcher. */
+  /** Stores, once per idempotency key, and sees to the first attempts of what was committed. */
   private async store(
     tenantId: string,
     body: Buffer,
     idempotencyKey: string | undefined,
     work: (publish: (events: readonly NewEvent[]) => Promise<PublishResult[]>) => Promise<Outcome>,
   ): Promise<FixedAnswer> {
+    const { leaseHolder } = this.firstAttempts;
     if (idempotencyKey === undefined) {
-      const { answer, results } = await work((events) => this.events.publish(events));
+      const { answer, results } = await work((events) => this.events.publish(events, { leaseHolder }));
       this.dispatch(results);
       return { statusCode: 202, answer: JSON.stringify(answer), replayed: false };
     }
     const key = toIdempotencyKey(tenantId, idempotencyKey, body);
     const result = await this.events.once(key, async (tx) => {
-      const { answer, results } = await work((events) => this.events.publish(events, tx));
+      const { answer, results } = await work((events) => this.events.publish(events, { tx, leaseHolder }));
       const stored: StoredAnswer = { statusCode: 202, answer: JSON.stringify(answer) };
       return { value: { results, stored }, stored };
     });
@@ -135,8 +136,7 @@ export class EventsService {
     for (const result of results) {
       if (result.kind !== 'accepted') continue;
       this.metrics.eventAccepted(result.deliveries.map(({ status }) => status));
-      for (const delivery of result.deliveries)
-        if (delivery.status === 'pending') this.dispatcher.submit({ kind: 'start', delivery });
+      for (const delivery of result.deliveries) if (delivery.status === 'pending') this.firstAttempts.begin(delivery);
     }
   }
 }

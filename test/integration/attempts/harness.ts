@@ -7,7 +7,7 @@ import { parseCidr } from '../../../src/config/cidr.js';
 import { parseKeyRing } from '../../../src/config/key-ring.js';
 import type { AttemptRecord } from '../../../src/database/attempt-rows.js';
 import { AttemptStore } from '../../../src/database/attempt-store.js';
-import { createDataSource, type DataSource, migrate } from '../../../src/database/data-source.js';
+import { createDataSource, type Database, migrate } from '../../../src/database/data-source.js';
 import { DeadLetterStore } from '../../../src/database/dead-letter-store.js';
 import { DeliveryStore } from '../../../src/database/delivery-store.js';
 import { EndpointHealthStore } from '../../../src/database/endpoint-health-store.js';
@@ -38,7 +38,7 @@ export interface StoredDelivery {
 
 /** The attempt runner with its real stores on a database of its own, and the real client. */
 export class Attempts {
-  readonly db: DataSource;
+  readonly db: Database;
   readonly store: AttemptStore;
   readonly deliveries: DeliveryStore;
   readonly endpoints: EndpointStore;

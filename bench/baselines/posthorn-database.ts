@@ -1,0 +1,25 @@
+import { createDataSource, migrate } from '../../src/database/data-source.js';
+import { EndpointStore } from '../../src/database/endpoint-store.js';
+import { defaultTenantId, idPrefixes } from '../../src/domain/ids.js';
+import { newId } from '../../src/security/new-id.js';
+
+/** Posthorn's tables with one active endpoint, whose id it answers; nothing of Posthorn runs on them. */
+export async function preparePosthornDatabase(databaseUrl: string, receiverUrl: string): Promise<string> {
+  const db = createDataSource({ url: databaseUrl, poolSize: 2 });
+  await db.initialize();
+  try {
+    await migrate(db);
+    const id = newId(idPrefixes.endpoint);
+    await new EndpointStore(db).create({
+      id,
+      tenantId: defaultTenantId,
+      url: receiverUrl,
+      events: ['bench.e0'],
+      profile: 'default',
+      sealedSecret: 'nobody opens it',
+    });
+    return id;
+  } finally {
+    await db.destroy();
+  }
+}

@@ -1,0 +1,79 @@
+import { Pool } from 'undici';
+import { serveParent } from '../child.js';
+import { nowUs } from '../measure/clock.js';
+import { eventText, type Saturation, type Steadiness } from './load.js';
+import { type Publish, publishSteadily, saturate } from './pacer.js';
+
+/** Where events are published to. */
+export interface Target {
+  readonly apiUrl: string;
+  readonly apiKey: string;
+  readonly types: readonly string[];
+}
+
+export type GeneratorCommand =
+  | { readonly kind: 'saturate'; readonly target: Target; readonly load: Saturation }
+  | { readonly kind: 'steady'; readonly target: Target; readonly load: Steadiness };
+
+/** The producers: a process of its own, so that its CPU time is nobody else's. It reads the receiver's count, and stops where too much is under way. */
+const pollMs = 5;
+const receiver = new Pool(process.argv[2]!, { connections: 1 });
+const pools = new Map<string, Pool>();
+
+serveParent<GeneratorCommand>(null, async (command) => {
+  const { target } = command;
+  const pool = pools.get(target.apiUrl) ?? new Pool(target.apiUrl, { connections: 128 });
+  pools.set(target.apiUrl, pool);
+  if (command.kind === 'steady') return publishSteadily(command.load, publisher(pool, target, 1));
+  const { load } = command;
+  const before = await count();
+  let arrived = 0;
+  let running = true;
+  const watching = (async () => {
+    while (running && Number.isFinite(load.outstanding)) {
+      arrived = (await count()) - before;
+      await new Promise((resolve) => setTimeout(resolve, pollMs));
+    }
+  })();
+  const published = await saturate(load, publisher(pool, target, load.batch), () => arrived);
+  running = false;
+  await watching;
+  return published;
+});
+
+function publisher(pool: Pool, { apiKey, types }: Target, batch: number): Publish {
+  const path = batch === 1 ? '/v1/events' : '/v1/events/batch';
+  const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
+  return async (first, size) => {
+    const sentUs = nowUs();
+    const texts = Array.from({ length: size }, (_, index) =>
+      eventText(types[(first + index) % types.length]!, sentUs, first + index),
+    );
+    const body = batch === 1 ? texts[0]! : `{"events":[${texts.join(',')}]}`;
+    return (await post(pool, path, headers, body)) === 202 ? size : 0;
+  };
+}
+
+/** The answer's status; its body is thrown away unread. */
+function post(pool: Pool, path: string, headers: Record<string, string>, body: string): Promise<number> {
+  return new Promise((resolve) => {
+    let status = 0;
+    pool.dispatch(
+      { path, method: 'POST', headers, body },
+      {
+        onRequestStart() {},
+        onResponseStart(_, statusCode) {
+          status = statusCode;
+        },
+        onResponseData() {},
+        onResponseEnd: () => resolve(status),
+        onResponseError: () => resolve(0),
+      },
+    );
+  });
+}
+
+async function count(): Promise<number> {
+  const { body } = await receiver.request({ path: '/count', method: 'GET' });
+  return Number(await body.text());
+}
