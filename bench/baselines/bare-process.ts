@@ -3,7 +3,7 @@ import { Client } from '@temporalio/client';
 import { bundleWorkflowCode, DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import { serveParent } from '../child.js';
 import type { Saturation, Steadiness } from '../load/load.js';
-import { numberFrom, publishSteadily, saturate } from '../load/pacer.js';
+import { numberFrom, Progress, publishSteadily, saturate } from '../load/pacer.js';
 import { nowUs } from '../measure/clock.js';
 import { deliverWithSql, type SqlDelivery } from './sql-delivery.js';
 
@@ -39,6 +39,8 @@ const sql: SqlDelivery | null =
 numberFrom(4_000_000);
 
 let done = 0;
+let doneBefore = 0;
+let progress = new Progress();
 let atUs: number[] = [];
 let latencyUs: number[] = [];
 let lastIds: string[] = [];
@@ -61,6 +63,7 @@ const worker = await Worker.create({
         latencyUs.push(arrivedUs - sentUs);
       }
       done += 1;
+      progress.reached(done - doneBefore);
     },
   },
   maxConcurrentWorkflowTaskExecutions: 250,
@@ -95,12 +98,13 @@ serveParent<BareCommand>(
       [atUs, latencyUs, lastIds] = [[], [], []];
       return taken;
     }
-    const before = done;
+    doneBefore = done;
+    progress = new Progress();
     const published =
       command.kind === 'saturate'
-        ? await saturate(command.load, publish, () => done - before)
+        ? await saturate(command.load, publish, progress)
         : await publishSteadily(command.load, publish);
-    await drained(before + published.accepted);
+    await drained(doneBefore + published.accepted);
     return published;
   },
   async () => {

@@ -2,7 +2,7 @@ import { Pool } from 'undici';
 import { serveParent } from '../child.js';
 import { nowUs } from '../measure/clock.js';
 import { eventText, type Saturation, type Steadiness } from './load.js';
-import { type Publish, publishSteadily, saturate } from './pacer.js';
+import { type Publish, Progress, publishSteadily, saturate } from './pacer.js';
 
 /** Where events are published to. */
 export interface Target {
@@ -16,7 +16,7 @@ export type GeneratorCommand =
   | { readonly kind: 'steady'; readonly target: Target; readonly load: Steadiness };
 
 /** The producers: a process of its own, so that its CPU time is nobody else's. It reads the receiver's count, and stops where too much is under way. */
-const pollMs = 5;
+const pollMs = 10;
 const receiver = new Pool(process.argv[2]!, { connections: 1 });
 const pools = new Map<string, Pool>();
 
@@ -27,15 +27,15 @@ serveParent<GeneratorCommand>(null, async (command) => {
   if (command.kind === 'steady') return publishSteadily(command.load, publisher(pool, target, 1));
   const { load } = command;
   const before = await count();
-  let arrived = 0;
+  const progress = new Progress();
   let running = true;
   const watching = (async () => {
-    while (running && Number.isFinite(load.outstanding)) {
-      arrived = (await count()) - before;
+    while (running) {
+      progress.reached((await count()) - before);
       await new Promise((resolve) => setTimeout(resolve, pollMs));
     }
   })();
-  const published = await saturate(load, publisher(pool, target, load.batch), () => arrived);
+  const published = await saturate(load, publisher(pool, target, load.batch), progress);
   running = false;
   await watching;
   return published;

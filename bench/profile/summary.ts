@@ -39,7 +39,10 @@ export function summarise(path: string, window: Window | null): string {
     busyUs += us;
     const module = moduleOf(functionName, url);
     byModule.set(module, (byModule.get(module) ?? 0) + us);
-    const place = url === '' ? functionName : `${functionName || '(anonymous)'}  ${shortPath(url)}:${lineNumber + 1}`;
+    const place =
+      url === ''
+        ? functionName || '(anonymous native code)'
+        : `${functionName || '(anonymous)'}  ${shortPath(url)}:${lineNumber + 1}`;
     byFunction.set(place, (byFunction.get(place) ?? 0) + us);
   });
   const rows = (of: Map<string, number>, most: number): string =>
@@ -54,7 +57,7 @@ export function summarise(path: string, window: Window | null): string {
   const each =
     window && window.delivered > 0 ? `, ${(busyUs / window.delivered).toFixed(0)} µs of this thread a delivery` : '';
   return (
-    `The main thread was busy for ${((busyUs / allUs) * 100).toFixed(0)} % of ${(allUs / 1e6).toFixed(1)} s${each}.\n\n` +
+    `The thread was busy for ${((busyUs / allUs) * 100).toFixed(0)} % of ${(allUs / 1e6).toFixed(1)} s${each}.\n\n` +
     `Self time by module\n\n${rows(byModule, 30)}\nSelf time by function\n\n${rows(byFunction, mostFunctions)}`
   );
 }
