@@ -58,15 +58,15 @@ export class Child {
 }
 
 /** The child's side: answers each command once, and ends with its parent. */
-export function serveParent<Command>(
+export function serveParent(
   ready: unknown,
-  answer: (command: Command) => unknown,
+  answer: (command: never) => unknown,
   end: () => Promise<void> = async () => undefined,
 ): void {
   let last: Promise<unknown> = Promise.resolve();
-  process.on('message', (command: Command) => {
+  process.on('message', (command: unknown) => {
     last = last
-      .then(() => answer(command))
+      .then(() => answer(command as never))
       .then(
         (result) => process.send?.({ result: result ?? null }),
         (error: unknown) =>

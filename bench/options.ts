@@ -85,11 +85,6 @@ export function readOptions(args: readonly string[]): Options | null {
     process.stdout.write(help);
     return null;
   }
-  const number = (name: string, text: string | undefined, otherwise: number): number => {
-    const value = text === undefined ? otherwise : Number(text);
-    if (!(value > 0) || value > 3_600) throw new UsageError(`--${name} must be a number from 1 to 3600`);
-    return value;
-  };
   return {
     engines: oneOf('engines', ['embedded', 'production'], values.engines ?? 'embedded'),
     subjects: listOf('subjects', Object.keys(titles) as SubjectName[], values.subjects),
@@ -103,6 +98,12 @@ export function readOptions(args: readonly string[]): Options | null {
     json: values.json ?? null,
     profile: values.profile ?? null,
   };
+}
+
+function number(name: string, text: string | undefined, otherwise: number): number {
+  const value = text === undefined ? otherwise : Number(text);
+  if (!(value > 0) || value > 3_600) throw new UsageError(`--${name} must be a number from 1 to 3600`);
+  return value;
 }
 
 function oneOf<T extends string>(name: string, known: readonly T[], value: string): T {

@@ -1,6 +1,13 @@
 import { fileURLToPath } from 'node:url';
 import { Client } from '@temporalio/client';
-import { bundleWorkflowCode, DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import {
+  bundleWorkflowCode,
+  DefaultLogger,
+  makeTelemetryFilterString,
+  NativeConnection,
+  Runtime,
+  Worker,
+} from '@temporalio/worker';
 import { serveParent } from '../child.js';
 import type { Saturation, Steadiness } from '../load/load.js';
 import { numberFrom, Progress, publishSteadily, saturate } from '../load/pacer.js';
@@ -27,7 +34,11 @@ export type BareCommand =
 
 const settings = JSON.parse(process.argv[2]!) as BareSettings;
 const quiet = new DefaultLogger('ERROR');
-Runtime.install({ shutdownSignals: [], logger: quiet });
+Runtime.install({
+  shutdownSignals: [],
+  logger: quiet,
+  telemetryOptions: { logging: { filter: makeTelemetryFilterString({ core: 'ERROR', other: 'ERROR' }), forward: {} } },
+});
 const taskQueue = `bench-${settings.kind}`;
 const connection = await NativeConnection.connect({ address: settings.temporalAddress });
 const client = new Client({ connection, namespace: settings.namespace });
@@ -87,12 +98,15 @@ async function publish(first: number): Promise<number> {
 
 async function drained(count: number): Promise<void> {
   const deadline = nowUs() + 60e6;
-  while (done < count && nowUs() < deadline) await new Promise((resolve) => setTimeout(resolve, 5));
+  while (nowUs() < deadline) {
+    if (done >= count) return;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
 }
 
-serveParent<BareCommand>(
+serveParent(
   null,
-  async (command) => {
+  async (command: BareCommand) => {
     if (command.kind === 'take') {
       const taken = { arrivals: { atUs, latencyUs, repeated: 0 }, ids: lastIds.slice(-20) };
       [atUs, latencyUs, lastIds] = [[], [], []];

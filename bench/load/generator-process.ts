@@ -20,7 +20,7 @@ const pollMs = 10;
 const receiver = new Pool(process.argv[2]!, { connections: 1 });
 const pools = new Map<string, Pool>();
 
-serveParent<GeneratorCommand>(null, async (command) => {
+serveParent(null, async (command: GeneratorCommand) => {
   const { target } = command;
   const pool = pools.get(target.apiUrl) ?? new Pool(target.apiUrl, { connections: 128 });
   pools.set(target.apiUrl, pool);
@@ -28,17 +28,17 @@ serveParent<GeneratorCommand>(null, async (command) => {
   const { load } = command;
   const before = await count();
   const progress = new Progress();
-  let running = true;
+  const published = new AbortController();
   const watching = (async () => {
-    while (running) {
+    while (!published.signal.aborted) {
       progress.reached((await count()) - before);
       await new Promise((resolve) => setTimeout(resolve, pollMs));
     }
   })();
-  const published = await saturate(load, publisher(pool, target, load.batch), progress);
-  running = false;
+  const result = await saturate(load, publisher(pool, target, load.batch), progress);
+  published.abort();
   await watching;
-  return published;
+  return result;
 });
 
 function publisher(pool: Pool, { apiKey, types }: Target, batch: number): Publish {

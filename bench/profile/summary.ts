@@ -20,7 +20,7 @@ export interface Window {
 }
 
 const mostFunctions = 40;
-const notWork = ['(idle)', '(root)'];
+const notWork = new Set(['(idle)', '(root)']);
 
 /** Self time by module and by function, in per cent of the busy time, and in µs a delivery where the number of deliveries is known. */
 export function summarise(path: string, window: Window | null): string {
@@ -35,7 +35,7 @@ export function summarise(path: string, window: Window | null): string {
     if (window && (atUs < window.fromUs || atUs > window.toUs)) return;
     allUs += us;
     const { functionName, url, lineNumber } = frames.get(id)!;
-    if (notWork.includes(functionName)) return;
+    if (notWork.has(functionName)) return;
     busyUs += us;
     const module = moduleOf(functionName, url);
     byModule.set(module, (byModule.get(module) ?? 0) + us);

@@ -75,14 +75,14 @@ function table(
     measure === 'steady' ? `${titles[name]}, ${results.rates.get(name) ?? '?'}/s` : titles[name],
     ...columns.map(({ pick, digits }) => {
       const spread = results.spread(measure, name, pick);
-      if (!spread || Number.isNaN(spread.median)) return '–';
-      return shown(spread, digits);
+      return spread ? shown(spread, digits) : '–';
     }),
   ]);
   return aligned([['', ...columns.map(({ title }) => title)], ...cells]);
 }
 
 function shown({ median, least, most }: Spread, digits: number): string {
+  if (Number.isNaN(median)) return '–';
   const text = (value: number): string => value.toFixed(digits);
   return least === most ? text(median) : `${text(median)} (${text(least)} – ${text(most)})`;
 }
