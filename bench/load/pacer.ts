@@ -60,7 +60,7 @@ export async function saturate(load: Saturation, publish: Publish, progress: Pro
     }),
   );
   clearTimeout(end);
-  return { windowFromUs, windowToUs, accepted, acceptedInWindow, refused };
+  return { windowFromUs, windowToUs, accepted, acceptedInWindow, refused, latenciesOfAll: false };
 }
 
 export async function publishSteadily(load: Steadiness, publish: Publish): Promise<Published> {
@@ -81,5 +81,6 @@ export async function publishSteadily(load: Steadiness, publish: Publish): Promi
     accepted,
     acceptedInWindow: accepted,
     refused: count - accepted,
+    latenciesOfAll: true,
   };
 }

@@ -71,6 +71,7 @@ export class Meter {
       const atUs = arrivals.atUs[index]!;
       return atUs >= windowFromUs && atUs < windowToUs;
     });
+    const latencies = published.latenciesOfAll ? arrivals.latencyUs : inWindow;
     const windowSeconds = (windowToUs - windowFromUs) / 1e6;
     const delivered = arrivals.atUs.length;
     const per = (value: number): number => value / Math.max(1, deliveries ? delivered : published.accepted);
@@ -78,9 +79,9 @@ export class Meter {
     return {
       acceptedPerSecond: published.acceptedInWindow / windowSeconds,
       deliveredPerSecond: inWindow.length / windowSeconds,
-      p50Ms: percentile(inWindow, 0.5) / 1e3,
-      p95Ms: percentile(inWindow, 0.95) / 1e3,
-      p99Ms: percentile(inWindow, 0.99) / 1e3,
+      p50Ms: percentile(latencies, 0.5) / 1e3,
+      p95Ms: percentile(latencies, 0.95) / 1e3,
+      p99Ms: percentile(latencies, 0.99) / 1e3,
       cpuMsPerDelivery: eachPart((part) => per(cpuMs[part])),
       cpuShare: eachPart((part) => cpuMs[part] / tookMs),
       memoryMb: eachPart((part) => memoryBytesOf(pids[part]) / 2 ** 20),
