@@ -56,6 +56,11 @@ let atUs: number[] = [];
 let latencyUs: number[] = [];
 let lastIds: string[] = [];
 
+function arrive(): void {
+  done += 1;
+  progress.reached(done - doneBefore);
+}
+
 const worker = await Worker.create({
   connection,
   namespace: settings.namespace,
@@ -66,10 +71,6 @@ const worker = await Worker.create({
   }),
   activities: {
     async step(sentUs: number, subject: string): Promise<void> {
-      const arrive = (): void => {
-        done += 1;
-        progress.reached(done - doneBefore);
-      };
       // With a request of its own, its receiver keeps the times.
       if (sql) return sql.attempt(subject, arrive);
       const arrivedUs = nowUs();
