@@ -82,6 +82,28 @@ export default defineConfig({
           testTimeout: 3_600_000,
         },
       },
+      // A quarter of an hour of kills: outside of `npm test`. It brings its own engines, which it kills too.
+      {
+        extends: true,
+        test: {
+          ...serial,
+          name: 'endurance',
+          include: ['test/endurance/**/*.test.ts'],
+          globalSetup: 'test/support/setup-build.ts',
+          testTimeout: 24 * 3_600_000,
+        },
+      },
+      // 20,000 deliveries are made to wait first: many minutes, so outside of `npm test`.
+      {
+        extends: true,
+        test: {
+          ...serial,
+          ...engines,
+          name: 'waiting',
+          include: ['test/waiting/**/*.test.ts'],
+          testTimeout: 4 * 3_600_000,
+        },
+      },
       // Kills and outages: minutes, so outside of `npm test`.
       {
         extends: true,

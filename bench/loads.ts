@@ -3,9 +3,9 @@ import type { Options } from './options.js';
 import type { SubjectName } from './subjects/subject.js';
 
 /** Bound by the engine: more at once would only make them wait for each other. */
-const onTheEngine: readonly SubjectName[] = ['a', 'b', 'b-prime', 'default'];
+const onTheEngine: ReadonlySet<SubjectName> = new Set(['a', 'b', 'b-prime', 'default']);
 
-export const isOnTheEngine = (name: SubjectName): boolean => onTheEngine.includes(name);
+export const isOnTheEngine = (name: SubjectName): boolean => onTheEngine.has(name);
 
 export function singleLoad(name: SubjectName, options: Options): Saturation {
   const much = isOnTheEngine(name) ? { width: 32, outstanding: 64 } : { width: 64, outstanding: 512 };

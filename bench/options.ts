@@ -46,7 +46,7 @@ ${Object.entries(titles)
   --endpoints N        endpoints that Posthorn's events go to in turn (default 8)
   --json FILE          writes all figures of all rounds
   --profile FOLDER     instead of measuring: Posthorn under --cpu-prof, saturated for --seconds, in the lanes among --subjects; writes
-                       FOLDER/<lane>.cpuprofile and prints where its CPU time went
+                       FOLDER/<lane>-main.cpuprofile (and one of the thread that runs the workflows) and prints where the CPU time went
   --help               this text
 
 A whole run takes some 12 minutes. A short one: npm run bench -- --subjects b,default --measures single --rounds 1 --seconds 4
@@ -85,11 +85,6 @@ export function readOptions(args: readonly string[]): Options | null {
     process.stdout.write(help);
     return null;
   }
-  const number = (name: string, text: string | undefined, otherwise: number): number => {
-    const value = text === undefined ? otherwise : Number(text);
-    if (!(value > 0) || value > 3_600) throw new UsageError(`--${name} must be a number from 1 to 3600`);
-    return value;
-  };
   return {
     engines: oneOf('engines', ['embedded', 'production'], values.engines ?? 'embedded'),
     subjects: listOf('subjects', Object.keys(titles) as SubjectName[], values.subjects),
@@ -103,6 +98,12 @@ export function readOptions(args: readonly string[]): Options | null {
     json: values.json ?? null,
     profile: values.profile ?? null,
   };
+}
+
+function number(name: string, text: string | undefined, otherwise: number): number {
+  const value = text === undefined ? otherwise : Number(text);
+  if (!(value > 0) || value > 3_600) throw new UsageError(`--${name} must be a number from 1 to 3600`);
+  return value;
 }
 
 function oneOf<T extends string>(name: string, known: readonly T[], value: string): T {

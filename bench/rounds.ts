@@ -19,7 +19,7 @@ export async function measureAll(stage: Stage, options: Options, say: Say): Prom
       results.add('single', name, figures);
       return `${figures.deliveredPerSecond.toFixed(1)} delivered/s`;
     });
-  const loops = stage.names.filter((name) => name === 'c' || name === 'express');
+  const loops = stage.names.filter(takesBatches);
   if (wants.has('batch') && loops.length > 0)
     await rounds(options, loops, say, 'saturated by batches', async (name) => {
       const figures = await saturated(stage, name, batchLoad(options));
@@ -31,11 +31,16 @@ export async function measureAll(stage: Stage, options: Options, say: Say): Prom
   return results;
 }
 
+/** On the engine a batch of 100 would wait for its turn, and say nothing that single publishes don't. */
+const takesBatches = (name: SubjectName): boolean => !isOnTheEngine(name);
+
 async function warmUp(stage: Stage, options: Options, say: Say): Promise<void> {
   for (const name of stage.names) {
     say(`warming up ${titles[name]}`);
     const load = { ...singleLoad(name, options), ms: options.warmUpSeconds * 1_000 };
     await stage.subject(name).saturate(load);
+    if (takesBatches(name) && options.measures.includes('batch'))
+      await stage.subject(name).saturate({ ...batchLoad(options), ms: options.warmUpSeconds * 1_000 });
     await stage.subject(name).take();
   }
 }

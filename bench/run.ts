@@ -8,6 +8,8 @@ import { judge } from './report/targets.js';
 import { measureAll } from './rounds.js';
 import { Stage } from './stage.js';
 
+const say = (text: string): void => void process.stderr.write(`${text}\n`);
+
 /** `npm run bench`. */
 try {
   const options = readOptions(process.argv.slice(2));
@@ -19,7 +21,6 @@ try {
 }
 
 async function run(options: NonNullable<ReturnType<typeof readOptions>>): Promise<number> {
-  const say = (text: string): void => void process.stderr.write(`${text}\n`);
   const startedAt = new Date();
   const engines = await startEngines(options.engines);
   say(`on ${engines.name}`);

@@ -1,4 +1,4 @@
-import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { chmod } from 'node:fs/promises';
@@ -9,30 +9,6 @@ import { findFreePorts } from '../src/embedded/ports.js';
 import { pause } from '../src/pause.js';
 
 const built = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
-
-/** The receiver's process, asked for its count over IPC so that counting costs no request. */
-export class Receiver {
-  private constructor(
-    private readonly child: ChildProcess,
-    readonly url: string,
-  ) {}
-
-  static async start(): Promise<Receiver> {
-    const child = fork(built('./receiver-process.js'));
-    const [{ port }] = (await once(child, 'message')) as [{ port: number }];
-    return new Receiver(child, `http://127.0.0.1:${port}/hook`);
-  }
-
-  async count(): Promise<number> {
-    this.child.send('count');
-    const [{ requests }] = (await once(this.child, 'message')) as [{ requests: number }];
-    return requests;
-  }
-
-  stop(): void {
-    this.child.disconnect();
-  }
-}
 
 export interface BenchedPosthorn {
   readonly apiUrl: string;

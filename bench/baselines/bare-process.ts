@@ -1,9 +1,16 @@
 import { fileURLToPath } from 'node:url';
 import { Client } from '@temporalio/client';
-import { bundleWorkflowCode, DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import {
+  bundleWorkflowCode,
+  DefaultLogger,
+  makeTelemetryFilterString,
+  NativeConnection,
+  Runtime,
+  Worker,
+} from '@temporalio/worker';
 import { serveParent } from '../child.js';
 import type { Saturation, Steadiness } from '../load/load.js';
-import { numberFrom, publishSteadily, saturate } from '../load/pacer.js';
+import { numberFrom, Progress, publishSteadily, saturate } from '../load/pacer.js';
 import { nowUs } from '../measure/clock.js';
 import { deliverWithSql, type SqlDelivery } from './sql-delivery.js';
 
@@ -27,7 +34,11 @@ export type BareCommand =
 
 const settings = JSON.parse(process.argv[2]!) as BareSettings;
 const quiet = new DefaultLogger('ERROR');
-Runtime.install({ shutdownSignals: [], logger: quiet });
+Runtime.install({
+  shutdownSignals: [],
+  logger: quiet,
+  telemetryOptions: { logging: { filter: makeTelemetryFilterString({ core: 'ERROR', other: 'ERROR' }), forward: {} } },
+});
 const taskQueue = `bench-${settings.kind}`;
 const connection = await NativeConnection.connect({ address: settings.temporalAddress });
 const client = new Client({ connection, namespace: settings.namespace });
@@ -39,9 +50,16 @@ const sql: SqlDelivery | null =
 numberFrom(4_000_000);
 
 let done = 0;
+let doneBefore = 0;
+let progress = new Progress();
 let atUs: number[] = [];
 let latencyUs: number[] = [];
 let lastIds: string[] = [];
+
+function arrive(): void {
+  done += 1;
+  progress.reached(done - doneBefore);
+}
 
 const worker = await Worker.create({
   connection,
@@ -54,13 +72,11 @@ const worker = await Worker.create({
   activities: {
     async step(sentUs: number, subject: string): Promise<void> {
       // With a request of its own, its receiver keeps the times.
-      if (sql) await sql.attempt(subject);
-      else {
-        const arrivedUs = nowUs();
-        atUs.push(arrivedUs);
-        latencyUs.push(arrivedUs - sentUs);
-      }
-      done += 1;
+      if (sql) return sql.attempt(subject, arrive);
+      const arrivedUs = nowUs();
+      atUs.push(arrivedUs);
+      latencyUs.push(arrivedUs - sentUs);
+      arrive();
     },
   },
   maxConcurrentWorkflowTaskExecutions: 250,
@@ -84,23 +100,27 @@ async function publish(first: number): Promise<number> {
 
 async function drained(count: number): Promise<void> {
   const deadline = nowUs() + 60e6;
-  while (done < count && nowUs() < deadline) await new Promise((resolve) => setTimeout(resolve, 5));
+  while (nowUs() < deadline) {
+    if (done >= count) return;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
 }
 
-serveParent<BareCommand>(
+serveParent(
   null,
-  async (command) => {
+  async (command: BareCommand) => {
     if (command.kind === 'take') {
       const taken = { arrivals: { atUs, latencyUs, repeated: 0 }, ids: lastIds.slice(-20) };
       [atUs, latencyUs, lastIds] = [[], [], []];
       return taken;
     }
-    const before = done;
+    doneBefore = done;
+    progress = new Progress();
     const published =
       command.kind === 'saturate'
-        ? await saturate(command.load, publish, () => done - before)
+        ? await saturate(command.load, publish, progress)
         : await publishSteadily(command.load, publish);
-    await drained(before + published.accepted);
+    await drained(doneBefore + published.accepted);
     return published;
   },
   async () => {

@@ -23,13 +23,15 @@ export class GroupCommit<Row> {
     this.timer = null;
     const [rows, waiting] = [this.rows, this.waiting];
     [this.rows, this.waiting] = [[], []];
-    this.write(rows).then(
-      () => {
-        for (const { resolve } of waiting) resolve();
-      },
-      (error: unknown) => {
-        for (const { reject } of waiting) reject(error);
-      },
-    );
+    void this.settle(rows, waiting);
+  }
+
+  private async settle(rows: readonly Row[], waiting: typeof this.waiting): Promise<void> {
+    try {
+      await this.write(rows);
+      for (const { resolve } of waiting) resolve();
+    } catch (error) {
+      for (const { reject } of waiting) reject(error);
+    }
   }
 }

@@ -9,8 +9,8 @@ import { captureStatements } from './captured-statements.js';
 export interface SqlDelivery {
   /** Answers the delivery's id once it is committed. */
   publish(sentUs: number, number: number): Promise<string>;
-  /** Load, POST, record. */
-  attempt(deliveryId: string): Promise<void>;
+  /** Load, POST, record; `received` is called when the receiver has answered. */
+  attempt(deliveryId: string, received: () => void): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -32,7 +32,7 @@ export async function deliverWithSql(
       for (const query of queries) await postgres.query(query);
       return deliveryId;
     },
-    async attempt(deliveryId) {
+    async attempt(deliveryId, received) {
       const run = `run-${deliveryId}`;
       const load = statements.load(deliveryId, run);
       const { rows } = await postgres.query<{ data: string }>(load);
@@ -45,6 +45,7 @@ export async function deliverWithSql(
         body: `{"delivery_id":"${deliveryId}","type":"bench.e0","data":${rows[0]!.data}}`,
       });
       await body.dump();
+      received();
       const record = statements.record(deliveryId, run, startedAt, performance.now() - startedMs, statusCode);
       await postgres.query(record);
     },

@@ -24,9 +24,9 @@ interface TemporalServer {
 
 /** The scripts of `npm run test:production-server`, which are not compiled. */
 interface Scripts {
-  readCompose(root: string): { readonly postgresSettings: Record<string, string> };
-  findTemporalPorts(): Promise<object>;
-  TemporalServer: new (options: object) => TemporalServer;
+  readonly readCompose: (root: string) => { readonly postgresSettings: Record<string, string> };
+  readonly findTemporalPorts: () => Promise<object>;
+  readonly TemporalServer: new (options: object) => TemporalServer;
 }
 
 /** A production Temporal server on Postgres, set up as docker-compose.yml does it; `binaries` is a folder with `server` and `sql`. */

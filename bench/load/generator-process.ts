@@ -2,7 +2,7 @@ import { Pool } from 'undici';
 import { serveParent } from '../child.js';
 import { nowUs } from '../measure/clock.js';
 import { eventText, type Saturation, type Steadiness } from './load.js';
-import { type Publish, publishSteadily, saturate } from './pacer.js';
+import { type Publish, Progress, publishSteadily, saturate } from './pacer.js';
 
 /** Where events are published to. */
 export interface Target {
@@ -16,29 +16,29 @@ export type GeneratorCommand =
   | { readonly kind: 'steady'; readonly target: Target; readonly load: Steadiness };
 
 /** The producers: a process of its own, so that its CPU time is nobody else's. It reads the receiver's count, and stops where too much is under way. */
-const pollMs = 5;
+const pollMs = 10;
 const receiver = new Pool(process.argv[2]!, { connections: 1 });
 const pools = new Map<string, Pool>();
 
-serveParent<GeneratorCommand>(null, async (command) => {
+serveParent(null, async (command: GeneratorCommand) => {
   const { target } = command;
   const pool = pools.get(target.apiUrl) ?? new Pool(target.apiUrl, { connections: 128 });
   pools.set(target.apiUrl, pool);
   if (command.kind === 'steady') return publishSteadily(command.load, publisher(pool, target, 1));
   const { load } = command;
   const before = await count();
-  let arrived = 0;
-  let running = true;
+  const progress = new Progress();
+  const published = new AbortController();
   const watching = (async () => {
-    while (running && Number.isFinite(load.outstanding)) {
-      arrived = (await count()) - before;
+    while (!published.signal.aborted) {
+      progress.reached((await count()) - before);
       await new Promise((resolve) => setTimeout(resolve, pollMs));
     }
   })();
-  const published = await saturate(load, publisher(pool, target, load.batch), () => arrived);
-  running = false;
+  const result = await saturate(load, publisher(pool, target, load.batch), progress);
+  published.abort();
   await watching;
-  return published;
+  return result;
 });
 
 function publisher(pool: Pool, { apiKey, types }: Target, batch: number): Publish {

@@ -35,6 +35,8 @@ export interface Spell {
   readonly acceptedInWindow: number;
   /** Publishes that were not accepted. */
   readonly refused: number;
+  /** Latencies of all arrivals count, also of those after the window: the slowest are among them. */
+  readonly latenciesOfAll: boolean;
   readonly arrivals: Arrivals;
 }
 

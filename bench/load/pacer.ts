@@ -13,16 +13,40 @@ export function numberFrom(first: number): void {
   nextNumber = first;
 }
 
-/** `arrived` is asked often: the events of this spell that have come to their end. */
-export async function saturate(load: Saturation, publish: Publish, arrived: () => number): Promise<Published> {
+/** How many events of the spell have come to their end; whoever waits for more is woken by the news, and nobody polls. */
+export class Progress {
+  #arrived = 0;
+  #waiting: (() => void)[] = [];
+
+  get arrived(): number {
+    return this.#arrived;
+  }
+
+  reached(arrived: number): void {
+    if (arrived === this.#arrived) return;
+    this.#arrived = arrived;
+    this.wake();
+  }
+
+  wake(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
+  news(): Promise<void> {
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+}
+
+export async function saturate(load: Saturation, publish: Publish, progress: Progress): Promise<Published> {
   const startUs = nowUs();
   const windowFromUs = startUs + load.rampMs * 1e3;
   const windowToUs = startUs + load.ms * 1e3;
+  const end = setTimeout(() => progress.wake(), load.ms + 1);
   let [sent, accepted, acceptedInWindow, refused] = [0, 0, 0, 0];
   await Promise.all(
     Array.from({ length: load.width }, async () => {
       for (;;) {
-        while (sent - refused - arrived() >= load.outstanding && nowUs() < windowToUs) await delay(1);
+        while (sent - refused - progress.arrived >= load.outstanding && nowUs() < windowToUs) await progress.news();
         if (nowUs() >= windowToUs) return;
         const first = nextNumber;
         nextNumber += load.batch;
@@ -35,7 +59,8 @@ export async function saturate(load: Saturation, publish: Publish, arrived: () =
       }
     }),
   );
-  return { windowFromUs, windowToUs, accepted, acceptedInWindow, refused };
+  clearTimeout(end);
+  return { windowFromUs, windowToUs, accepted, acceptedInWindow, refused, latenciesOfAll: false };
 }
 
 export async function publishSteadily(load: Steadiness, publish: Publish): Promise<Published> {
@@ -56,5 +81,6 @@ export async function publishSteadily(load: Steadiness, publish: Publish): Promi
     accepted,
     acceptedInWindow: accepted,
     refused: count - accepted,
+    latenciesOfAll: true,
   };
 }

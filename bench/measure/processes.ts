@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
+import { cpus } from 'node:os';
 
 /** CPU time and memory of a process and all that it has started. */
 export interface Usage {
@@ -15,6 +16,11 @@ export function cpuMsOf(roots: readonly number[]): number {
   let ticks = 0;
   for (const fields of treeOf(roots)) ticks += fields.cpuTicks;
   return (ticks / ticksPerSecond) * 1_000;
+}
+
+/** CPU time of all that runs on this machine. */
+export function cpuMsOfMachine(): number {
+  return cpus().reduce((sum, { times }) => sum + times.user + times.nice + times.sys + times.irq, 0);
 }
 
 /**

@@ -3,7 +3,7 @@ import { pause } from '../../src/pause.js';
 import type { Published } from '../load/load.js';
 import type { Subject } from '../subjects/subject.js';
 import { PostgresMeter } from './postgres-counters.js';
-import { cpuMsOf, memoryBytesOf } from './processes.js';
+import { cpuMsOf, cpuMsOfMachine, memoryBytesOf } from './processes.js';
 import { percentile } from './statistics.js';
 import { countWorkflows, type WorkflowCounters } from './workflow-counters.js';
 
@@ -22,6 +22,8 @@ export interface Figures {
   /** Of one CPU, over the spell. */
   readonly cpuShare: Record<Part, number>;
   readonly memoryMb: Record<Part, number>;
+  /** CPUs that were busy with what is no part of the run: where it is much, the figures are worth little. */
+  readonly othersCpus: number;
   readonly statementsPerDelivery: number | null;
   readonly transactionsPerDelivery: number | null;
   readonly walBytesPerDelivery: number | null;
@@ -55,11 +57,13 @@ export class Meter {
     const database = subject.database ?? 'postgres';
     const countersBefore = await this.postgres.read(database);
     const cpuBefore = eachPart((part) => cpuMsOf(pids[part]));
+    const othersBefore = othersCpuMs();
     const startedMs = performance.now();
     const published = await spell();
     await pause(settleMs);
     const tookMs = performance.now() - startedMs;
     const cpuMs = eachPart((part) => cpuMsOf(pids[part]) - cpuBefore[part]);
+    const othersCpus = (othersCpuMs() - othersBefore) / tookMs;
     const counters = await this.postgres.read(database);
     const { arrivals, workflowIds } = await subject.take();
     const { windowFromUs, windowToUs } = published;
@@ -67,6 +71,7 @@ export class Meter {
       const atUs = arrivals.atUs[index]!;
       return atUs >= windowFromUs && atUs < windowToUs;
     });
+    const latencies = published.latenciesOfAll ? arrivals.latencyUs : inWindow;
     const windowSeconds = (windowToUs - windowFromUs) / 1e6;
     const delivered = arrivals.atUs.length;
     const per = (value: number): number => value / Math.max(1, deliveries ? delivered : published.accepted);
@@ -74,12 +79,13 @@ export class Meter {
     return {
       acceptedPerSecond: published.acceptedInWindow / windowSeconds,
       deliveredPerSecond: inWindow.length / windowSeconds,
-      p50Ms: percentile(inWindow, 0.5) / 1e3,
-      p95Ms: percentile(inWindow, 0.95) / 1e3,
-      p99Ms: percentile(inWindow, 0.99) / 1e3,
+      p50Ms: percentile(latencies, 0.5) / 1e3,
+      p95Ms: percentile(latencies, 0.95) / 1e3,
+      p99Ms: percentile(latencies, 0.99) / 1e3,
       cpuMsPerDelivery: eachPart((part) => per(cpuMs[part])),
       cpuShare: eachPart((part) => cpuMs[part] / tookMs),
       memoryMb: eachPart((part) => memoryBytesOf(pids[part]) / 2 ** 20),
+      othersCpus,
       statementsPerDelivery: own ? per(counters.statements - countersBefore.statements) : null,
       transactionsPerDelivery: own ? per(counters.transactions - countersBefore.transactions) : null,
       walBytesPerDelivery: own ? per(counters.walBytes - countersBefore.walBytes) : null,
@@ -95,6 +101,9 @@ export class Meter {
     };
   }
 }
+
+/** Everything that a run starts is below this process. */
+const othersCpuMs = (): number => cpuMsOfMachine() - cpuMsOf([process.pid]);
 
 function eachPart(value: (part: Part) => number): Record<Part, number> {
   return Object.fromEntries(parts.map((part) => [part, value(part)])) as Record<Part, number>;

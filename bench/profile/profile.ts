@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Engines } from '../engines/engines.js';
 import { batchLoad, singleLoad } from '../loads.js';
@@ -22,13 +22,15 @@ export async function profile(
   try {
     for (const lane of ['default', 'express'] as const) {
       if (!options.subjects.includes(lane)) continue;
+      const threadsDir = join(profileDir, `${lane}-threads`);
+      rmSync(threadsDir, { recursive: true, force: true });
       const started = await startPosthorn({
         lane,
         engines,
         receiver,
         http,
         endpoints: options.endpoints,
-        profileDir,
+        profileDir: threadsDir,
       }).catch((error: unknown) => {
         if (error instanceof NoSuchLaneError) return null;
         throw error;
@@ -48,12 +50,24 @@ export async function profile(
       ).length;
       await started.stop();
       const window = { fromUs: windowFromUs, toUs: windowToUs, delivered };
-      const path = join(profileDir, `${lane}.cpuprofile`);
-      writeFileSync(`${path}.window.json`, `${JSON.stringify(window)}\n`);
-      process.stdout.write(`\n## ${started.title}: where its CPU time went (${path})\n\n${summarise(path, window)}`);
+      for (const [thread, file] of threadsOf(threadsDir)) {
+        const path = join(profileDir, `${lane}-${thread}.cpuprofile`);
+        renameSync(file, path);
+        writeFileSync(`${path}.window.json`, `${JSON.stringify(window)}\n`);
+        process.stdout.write(`\n## ${started.title}: ${thread} thread (${path})\n\n${summarise(path, window)}`);
+      }
+      rmSync(threadsDir, { recursive: true });
     }
   } finally {
     await http.stop();
     await receiver.stop();
   }
+}
+
+/** Node names a profile by the process and the thread; thread 0 is the main one, the other runs the workflows. */
+function threadsOf(directory: string): [string, string][] {
+  return readdirSync(directory).map((name) => {
+    const thread = Number(name.split('.').at(-3));
+    return [thread === 0 ? 'main' : `worker-${thread}`, join(directory, name)];
+  });
 }

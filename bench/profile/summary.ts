@@ -20,7 +20,7 @@ export interface Window {
 }
 
 const mostFunctions = 40;
-const notWork = ['(idle)', '(root)'];
+const notWork = new Set(['(idle)', '(root)']);
 
 /** Self time by module and by function, in per cent of the busy time, and in µs a delivery where the number of deliveries is known. */
 export function summarise(path: string, window: Window | null): string {
@@ -35,11 +35,14 @@ export function summarise(path: string, window: Window | null): string {
     if (window && (atUs < window.fromUs || atUs > window.toUs)) return;
     allUs += us;
     const { functionName, url, lineNumber } = frames.get(id)!;
-    if (notWork.includes(functionName)) return;
+    if (notWork.has(functionName)) return;
     busyUs += us;
     const module = moduleOf(functionName, url);
     byModule.set(module, (byModule.get(module) ?? 0) + us);
-    const place = url === '' ? functionName : `${functionName || '(anonymous)'}  ${shortPath(url)}:${lineNumber + 1}`;
+    const place =
+      url === ''
+        ? functionName || '(anonymous native code)'
+        : `${functionName || '(anonymous)'}  ${shortPath(url)}:${lineNumber + 1}`;
     byFunction.set(place, (byFunction.get(place) ?? 0) + us);
   });
   const rows = (of: Map<string, number>, most: number): string =>
@@ -54,7 +57,7 @@ export function summarise(path: string, window: Window | null): string {
   const each =
     window && window.delivered > 0 ? `, ${(busyUs / window.delivered).toFixed(0)} µs of this thread a delivery` : '';
   return (
-    `The main thread was busy for ${((busyUs / allUs) * 100).toFixed(0)} % of ${(allUs / 1e6).toFixed(1)} s${each}.\n\n` +
+    `The thread was busy for ${((busyUs / allUs) * 100).toFixed(0)} % of ${(allUs / 1e6).toFixed(1)} s${each}.\n\n` +
     `Self time by module\n\n${rows(byModule, 30)}\nSelf time by function\n\n${rows(byFunction, mostFunctions)}`
   );
 }

@@ -71,7 +71,7 @@ function contentLength(head: string): number {
 
 const server = createServer(serve);
 server.listen(0, '127.0.0.1', () => {
-  serveParent<ReceiverCommand>((server.address() as AddressInfo).port, (command) => {
+  serveParent((server.address() as AddressInfo).port, (command: ReceiverCommand) => {
     if (command.kind === 'count') return count;
     const taken: Arrivals = { atUs, latencyUs, repeated };
     [atUs, latencyUs, repeated] = [[], [], 0];

@@ -37,6 +37,9 @@ export class Results {
       const other = theirs[round];
       return other ? [pick(figures) / pick(other)] : [];
     });
+    // Where one of them delivered nothing in a window there is no ratio, and no target is met.
+    if (ratios.some((ratio) => !Number.isFinite(ratio)))
+      return { median: Number.NaN, least: Number.NaN, most: Number.NaN };
     return ratios.length === 0 ? null : spreadOf(ratios);
   }
 

@@ -1,5 +1,6 @@
 import { type Figures, type Part, parts } from '../measure/round.js';
 import { type SubjectName, titles } from '../subjects/subject.js';
+import type { Spread } from '../measure/statistics.js';
 import type { Results, ResultName } from './results.js';
 import type { Target } from './targets.js';
 
@@ -43,6 +44,8 @@ const what: Record<ResultName, string> = {
   'ingest-paused': 'Ingest alone, batches of 100: one paused endpoint, a held delivery per event',
 };
 
+const othersWorthTelling = 0.2;
+
 /** Everything that was measured, as text. */
 export function printTables(results: Results, subjects: readonly SubjectName[]): string {
   const lines: string[] = [];
@@ -72,12 +75,16 @@ function table(
     measure === 'steady' ? `${titles[name]}, ${results.rates.get(name) ?? '?'}/s` : titles[name],
     ...columns.map(({ pick, digits }) => {
       const spread = results.spread(measure, name, pick);
-      if (!spread || Number.isNaN(spread.median)) return '–';
-      const [median, least, most] = [spread.median, spread.least, spread.most].map((value) => value.toFixed(digits));
-      return `${median} (${least} – ${most})`;
+      return spread ? shown(spread, digits) : '–';
     }),
   ]);
   return aligned([['', ...columns.map(({ title }) => title)], ...cells]);
+}
+
+function shown({ median, least, most }: Spread, digits: number): string {
+  if (Number.isNaN(median)) return '–';
+  const text = (value: number): string => value.toFixed(digits);
+  return least === most ? text(median) : `${text(median)} (${text(least)} – ${text(most)})`;
 }
 
 /** Markdown, so that it may be pasted. */
@@ -93,6 +100,7 @@ function aligned(rows: readonly (readonly string[])[]): string[] {
 function complaints(results: Results, measure: ResultName, name: SubjectName, ingest: boolean): string[] {
   return results.of(measure, name).flatMap((figures, round) => {
     const found = [
+      figures.othersCpus > othersWorthTelling ? `other programs took ${figures.othersCpus.toFixed(1)} CPUs` : null,
       figures.refused > 0 ? `${figures.refused} publishes refused` : null,
       figures.repeated > 0 ? `${figures.repeated} received twice` : null,
       !ingest && figures.delivered < figures.events
@@ -106,11 +114,9 @@ function complaints(results: Results, measure: ResultName, name: SubjectName, in
 export function printTargets(targets: readonly Target[]): string {
   if (targets.length === 0) return '';
   const rows = targets.map(({ what, measured, bound, direction, met }) => {
-    const digits = bound >= 100 ? 0 : 2;
-    const [median, least, most] = [measured.median, measured.least, measured.most].map((v) => v.toFixed(digits));
     return [
       what,
-      `${median} (${least} – ${most})`,
+      shown(measured, bound >= 100 ? 0 : 2),
       `${direction === 'at least' ? '≥' : '≤'} ${bound}`,
       met ? 'pass' : 'MISS',
     ];

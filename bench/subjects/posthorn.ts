@@ -36,7 +36,7 @@ export async function startPosthorn(options: {
   readonly receiver: Receiver;
   readonly http: LoadOverHttp;
   readonly endpoints: number;
-  /** Writes a .cpuprofile there when it ends. */
+  /** Each of its threads writes a .cpuprofile there when it ends. */
   readonly profileDir?: string | undefined;
 }): Promise<PosthornSubject> {
   const { lane, engines, receiver, http } = options;
@@ -47,9 +47,7 @@ export async function startPosthorn(options: {
   mkdirSync(dataDir);
   const [port] = await findFreePorts(1);
   const apiKey = randomBytes(18).toString('hex');
-  const profiling = options.profileDir
-    ? ['--cpu-prof', `--cpu-prof-dir=${options.profileDir}`, `--cpu-prof-name=${lane}.cpuprofile`]
-    : [];
+  const profiling = options.profileDir ? ['--cpu-prof', `--cpu-prof-dir=${options.profileDir}`] : [];
   const child = spawn(process.execPath, [...profiling, standalone], {
     env: {
       ...withoutPosthorn(process.env),
@@ -65,10 +63,11 @@ export async function startPosthorn(options: {
       POSTHORN_LOG_LEVEL: 'warn',
       ...(lane === 'express' ? { POSTHORN_DELIVERY_FIRST_ATTEMPT: 'express' } : {}),
     },
-    stdio: ['ignore', 'ignore', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
   let errors = '';
-  child.stderr.on('data', (chunk: Buffer) => (errors = (errors + chunk.toString()).slice(-20_000)));
+  for (const output of [child.stdout, child.stderr])
+    output.on('data', (chunk: Buffer) => (errors = (errors + chunk.toString()).slice(-20_000)));
   const apiUrl = `http://127.0.0.1:${port}`;
   const stop = async (): Promise<void> => {
     if (child.exitCode !== null || child.signalCode !== null) return;
@@ -121,7 +120,12 @@ export async function startPosthorn(options: {
       },
       async stop() {
         await stop();
-        if (errors !== '') process.stderr.write(`${titles[lane]} said:\n${errors.slice(-3_000)}\n`);
+        // Its log is lines of JSON; what it tells a person while it starts and stops is no news.
+        const logged = errors.split('\n').filter((line) => line.startsWith('{'));
+        if (logged.length > 0)
+          process.stderr.write(
+            `${titles[lane]} logged ${logged.length} warnings, the last:\n${logged.slice(-3).join('\n')}\n`,
+          );
       },
     };
   } catch (error) {

@@ -171,7 +171,12 @@ export class ExpressLane {
         // The record statement has ended the lease.
         this.done(delivery.id);
         return this.deps.dispatch({ kind: 'start', delivery });
-      default:
+      case 'use_ordinary':
+      case 'not_sent':
+      case 'not_due':
+      case 'held':
+      case 'superseded':
+      case 'unrecorded':
         return this.handOver(delivery);
     }
   }

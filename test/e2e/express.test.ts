@@ -130,29 +130,29 @@ describe('in the express lane', () => {
   });
 });
 
-describe('a lease', () => {
-  async function leasedTo(holder: string): Promise<string> {
-    const { core } = posthorn;
-    const [result] = await core.events.publish(
-      [
-        {
-          id: newId('evt_'),
-          tenantId: 'default',
-          type: 'express.leased',
-          source: null,
-          subject: null,
-          apiVersion: null,
-          data: '{}',
-          createdAt: null,
-          bodyHash: Buffer.from('hash'),
-        },
-      ],
-      { leaseHolder: holder },
-    );
-    if (result?.kind !== 'accepted') throw new Error('not accepted');
-    return result.deliveries[0]!.id;
-  }
+async function leasedTo(holder: string): Promise<string> {
+  const { core } = posthorn;
+  const [result] = await core.events.publish(
+    [
+      {
+        id: newId('evt_'),
+        tenantId: 'default',
+        type: 'express.leased',
+        source: null,
+        subject: null,
+        apiVersion: null,
+        data: '{}',
+        createdAt: null,
+        bodyHash: Buffer.from('hash'),
+      },
+    ],
+    { leaseHolder: holder },
+  );
+  if (result?.kind !== 'accepted') throw new Error('not accepted');
+  return result.deliveries[0]!.id;
+}
 
+describe('a lease', () => {
   it('of a process that died is turned into a workflow within seconds', async () => {
     await posthorn.api.createEndpoint(receiver.url, ['express.leased']);
     const id = await leasedTo('express/dead');

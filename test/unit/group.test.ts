@@ -5,6 +5,8 @@ import { Group } from '../../src/database/group.js';
 
 const refused = (code: string) => new QueryFailedError('insert', [], Object.assign(new Error('refused'), { code }));
 
+const settled = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+
 /** A group whose statements end when the test says so. */
 function heldGroup(options: { most?: number; atOnce?: number; keyOf?: (item: string) => string } = {}) {
   const statements: { items: readonly string[]; succeed: () => void; fail: (error: Error) => void }[] = [];
@@ -15,13 +17,12 @@ function heldGroup(options: { most?: number; atOnce?: number; keyOf?: (item: str
       }),
     { most: 100, atOnce: 1, ...options },
   );
-  const settled = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
-  return { group, statements, settled };
+  return { group, statements };
 }
 
 describe('a group', () => {
   it('puts what one turn of the event loop brings into one statement, and gives each its own result', async () => {
-    const { group, statements, settled } = heldGroup();
+    const { group, statements } = heldGroup();
     const results = Promise.all(['a', 'b', 'c'].map((item) => group.add(item)));
     await settled();
     expect(statements.map(({ items }) => items)).toEqual([['a', 'b', 'c']]);
@@ -30,7 +31,7 @@ describe('a group', () => {
   });
 
   it('collects what comes while a statement is on its way, and no more than fits', async () => {
-    const { group, statements, settled } = heldGroup({ most: 2 });
+    const { group, statements } = heldGroup({ most: 2 });
     const all = [group.add('a')];
     await settled();
     all.push(group.add('b'), group.add('c'), group.add('d'));
@@ -46,7 +47,7 @@ describe('a group', () => {
   });
 
   it('lets no two items of one key share a statement', async () => {
-    const { group, statements, settled } = heldGroup({ keyOf: (item) => item[0]! });
+    const { group, statements } = heldGroup({ keyOf: (item) => item[0]! });
     const all = ['a1', 'a2', 'b1'].map((item) => group.add(item));
     await settled();
     expect(statements[0]!.items).toEqual(['a1', 'b1']);
@@ -74,7 +75,7 @@ describe('a group', () => {
   });
 
   it('tries nothing again where the database is away: each caller is told at once', async () => {
-    const { group, statements, settled } = heldGroup();
+    const { group, statements } = heldGroup();
     const results = Promise.allSettled(['a', 'b'].map((item) => group.add(item)));
     await settled();
     statements[0]!.fail(new NoConnectionError(new Error('refused')));

@@ -8,6 +8,19 @@ beforeAll(async () => {
 });
 afterAll(() => attempts.stop());
 
+const newEvent = (changes: { id?: string; createdAt?: string | null; bodyHash?: Buffer }) => ({
+  id: newId('evt_'),
+  tenantId: 'default',
+  type: 'group.published',
+  source: null,
+  subject: null,
+  apiVersion: null,
+  data: '1',
+  createdAt: null,
+  bodyHash: Buffer.from('hash'),
+  ...changes,
+});
+
 const fulfilled = (results: readonly PromiseSettledResult<unknown>[]): boolean[] =>
   results.map(({ status }) => status === 'fulfilled');
 
@@ -34,7 +47,7 @@ describe('records of one statement', () => {
     const results = await Promise.all(
       runs.map((runId) => attempts.store.record(attempts.record(delivery!, { runId }))),
     );
-    expect(results.map((result) => result?.number).sort()).toEqual([1, 2, 3]);
+    expect(results.map((result) => result?.number).sort((a, b) => a! - b!)).toEqual([1, 2, 3]);
     expect(await attempts.recorded(delivery!)).toHaveLength(3);
   });
 
@@ -64,19 +77,10 @@ describe('records of one statement', () => {
 
 describe('publications of one statement', () => {
   it('are stored but for a bad one, which fails alone', async () => {
-    const event = (createdAt: string | null) => ({
-      id: newId('evt_'),
-      tenantId: 'default',
-      type: 'group.published',
-      source: null,
-      subject: null,
-      apiVersion: null,
-      data: '1',
-      createdAt,
-      bodyHash: Buffer.from('hash'),
-    });
     // No time that Postgres knows: what the API refuses, given by hand.
-    const events = Array.from({ length: 20 }, (_, index) => event(index === 7 ? 'no time at all' : null));
+    const events = Array.from({ length: 20 }, (_, index) =>
+      newEvent({ createdAt: index === 7 ? 'no time at all' : null }),
+    );
     const results = await Promise.allSettled(events.map((one) => attempts.events.publish([one])));
     expect(fulfilled(results)).toEqual(events.map((_, index) => index !== 7));
     const stored = await attempts.sql<{ id: string }>('select id from events where id = any($1)', [
@@ -87,18 +91,9 @@ describe('publications of one statement', () => {
 
   it('with one event id accept one and answer the others with it, or with the conflict', async () => {
     const id = newId('evt_');
-    const event = (hash: string) => ({
-      id,
-      tenantId: 'default',
-      type: 'group.published',
-      source: null,
-      subject: null,
-      apiVersion: null,
-      data: '1',
-      createdAt: null,
-      bodyHash: Buffer.from(hash),
-    });
-    const results = await Promise.all(['same', 'same', 'other'].map((hash) => attempts.events.publish([event(hash)])));
+    const results = await Promise.all(
+      ['same', 'same', 'other'].map((hash) => attempts.events.publish([newEvent({ id, bodyHash: Buffer.from(hash) })])),
+    );
     expect(results.flat().map(({ kind }) => kind)).toEqual(['accepted', 'repeated', 'id_conflict']);
   });
 });
