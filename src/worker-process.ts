@@ -48,6 +48,7 @@ export class WorkerProcess {
         mailer: core.mailer,
         caller: core.caller,
         sender: core.client,
+        payloads: core.payloads,
         announcer: core.announcer,
         secrets: core.secrets,
         settings: config.delivery,

@@ -173,6 +173,8 @@ interface LoadRow extends EndpointToCallRow {
   subject: string | null;
   traceparent: string | null;
   data: string | null;
+  type_rules: string | null;
+  pinned_version: string;
   endpoint_status: LoadedDelivery['endpoint']['status'];
   status_reason: string | null;
   deleted: boolean;
@@ -192,7 +194,7 @@ const loadStatement = `
          (extract(epoch from d.next_attempt_at - clock_timestamp()) * 1000)::float8 as due_in_ms,
          (extract(epoch from e.not_before - clock_timestamp()) * 1000)::float8 as rests_for_ms,
          v.created_at as event_created_at, v.api_version, v.source, v.subject, v.traceparent, v.data,
-         e.status as endpoint_status, e.status_reason, e.deleted_at is not null as deleted,
+         t.rules as type_rules, e.api_version as pinned_version, e.status as endpoint_status, e.status_reason, e.deleted_at is not null as deleted,
          e.quick, e.last_success_at is not null as succeeded_before, ${endpointToCallColumns},
          exists (select from attempts x where x.delivery_id = d.id and x.run_id = $2) as run_has_attempts,
          a.number as recorded_number, a.status_code as recorded_status_code, a.error_code as recorded_error_code,
@@ -200,6 +202,7 @@ const loadStatement = `
     from deliveries d
     join endpoints e on e.id = d.endpoint_id
     join events v on v.tenant_id = d.tenant_id and v.id = d.event_id
+    left join event_types t on t.tenant_id = d.tenant_id and t.name = d.type
     left join attempts a on a.delivery_id = d.id and a.run_id = $2 and a.sequence = $3
    where d.id = $1`;
 
@@ -229,6 +232,7 @@ function toLoaded(row: LoadRow): LoadedDelivery {
       subject: row.subject,
       traceparent: row.traceparent,
       data: row.data,
+      typeRules: row.type_rules,
     },
     endpoint: {
       ...toEndpointToCall(row),
@@ -237,6 +241,7 @@ function toLoaded(row: LoadRow): LoadedDelivery {
       deleted: row.deleted,
       quick: row.quick,
       succeededBefore: row.succeeded_before,
+      apiVersion: row.pinned_version,
     },
     runHasAttempts: row.run_has_attempts,
     recorded:

@@ -1,7 +1,9 @@
 import type { DataSource, EntityManager } from 'typeorm';
 import { eventTypeSubject } from '../domain/event-type.js';
 import { idPrefixes } from '../domain/ids.js';
+import { type AskedEndpoint, endpointsToAsk } from './dry-run-store.js';
 import { mustWait } from './pacing-sql.js';
+import { FilteredData } from '../payload/content-filters.js';
 import { newId } from '../security/new-id.js';
 
 /** An event ready to be stored. */
@@ -89,9 +91,14 @@ export class EventStore {
   ) {}
 
   /** Which endpoints of the tenant would get an event of this type, now or when they take deliveries again. */
-  async matches(tenantId: string, type: string): Promise<Match[]> {
-    const matches = await this.matchAll(this.db.manager, [{ tenantId, type }]);
+  async matches(tenantId: string, type: string, data: string): Promise<Match[]> {
+    const matches = await this.matchAll(this.db.manager, [{ tenantId, type, data }]);
     return matches.map(({ endpointId, url, status }) => ({ endpointId, url, status }));
+  }
+
+  /** The tenant's endpoints, to be told why each of them would get an event or not. */
+  endpointsToAsk(tenantId: string): Promise<AskedEndpoint[]> {
+    return endpointsToAsk(this.db, tenantId);
   }
 
   /** Stores the events and their deliveries by one statement. Returns one result per event, in order. */
@@ -186,10 +193,10 @@ export class EventStore {
 
   private async matchAll(
     tx: EntityManager,
-    events: readonly Pick<NewEvent, 'tenantId' | 'type' | 'operational' | 'exceptEndpointId'>[],
+    events: readonly Pick<NewEvent, 'tenantId' | 'type' | 'data' | 'operational' | 'exceptEndpointId'>[],
   ): Promise<(Match & { index: number; reason: string })[]> {
     if (events.length === 0) return [];
-    return await tx.query<(Match & { index: number; reason: string })[]>(
+    const found = await tx.query<(Match & { index: number; reason: string; filter: string | null })[]>(
       `with m as (
          select v.ord, e.*, row_number() over (partition by e.id order by v.ord) as nth
            from unnest($1::text[], $2::text[], $4::boolean[], $5::text[]) with ordinality
@@ -197,7 +204,7 @@ export class EventStore {
            join endpoints e on e.tenant_id = v.tenant_id and e.deleted_at is null and e.id is distinct from v.except_id
                            and e.status in ('active', 'paused', 'pending_verification')
                            and v.subject like any (case when v.operational then array_remove(e.event_likes, '%') else e.event_likes end))
-       select (e.ord - 1)::int as index, e.id as "endpointId", e.url,
+       select (e.ord - 1)::int as index, e.id as "endpointId", e.url, e.filter,
               case e.status when 'active' then case when ${mustWait('e.nth')} then 'held' else 'pending' end
                 when 'paused' then 'held' else case when $3 then 'held' else 'cancelled' end end as status,
               case e.status when 'active' then case when ${mustWait('e.nth')} then 'rate_limited' else 'published' end
@@ -212,6 +219,9 @@ export class EventStore {
         events.map((e) => e.exceptEndpointId ?? null),
       ],
     );
+    if (found.every(({ filter }) => filter === null)) return found;
+    const data = events.map((event) => new FilteredData(event.data));
+    return found.filter(({ index, filter }) => data[index]?.decide(filter) === null);
   }
 
   private async insert(
