@@ -111,8 +111,8 @@ const variables = {
   POSTHORN_CATALOGUE_MAX_BYTES: count(1_024, 8 * 1024 * 1024).default(2 * 1024 * 1024),
   POSTHORN_CATALOGUE_MAX_SCHEMA_BYTES: count(256, 1024 * 1024).default(64 * 1024),
   POSTHORN_CATALOGUE_TIMEOUT: parsed(parseDurationMs)
-    .refine((ms) => ms >= 10 && ms <= 5_000, 'must be 10ms – 5s')
-    .default(250),
+    .refine((ms) => ms >= 10 && ms <= 10_000, 'must be 10ms – 10s')
+    .default(1_000),
   POSTHORN_DELIVERY_LETTER_EXPIRY: parsed(parseDurationMs)
     .refine((ms) => ms >= 30 * 86_400_000, 'must be at least 30d: a letter is kept for 30 days or more')
     .default(90 * 86_400_000),

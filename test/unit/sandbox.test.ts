@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { Sandbox } from '../../src/payload/sandbox.js';
 
-const sandbox = new Sandbox({ timeoutMs: 250, maxOutputBytes: 10_000 });
+const sandbox = new Sandbox({ timeoutMs: 1_000, maxOutputBytes: 10_000 });
 afterAll(() => sandbox.close());
 
 const convert = (data: string, expression: string, schema: object | null = null) =>
@@ -35,7 +35,7 @@ describe('a conversion in the sandbox', () => {
     await expect(convert(JSON.stringify({ text: `${'a'.repeat(60)}!` }), expression)).rejects.toMatchObject({
       name: 'SandboxRefusal',
     });
-    expect(Date.now() - startedAt).toBeLessThan(3_000);
+    expect(Date.now() - startedAt).toBeLessThan(6_000);
     // And the next one is served.
     expect(await convert('{"a":1}', 'a')).toBe('1');
   });
@@ -46,7 +46,7 @@ describe('a conversion in the sandbox', () => {
     await expect(convert(data, expression)).rejects.toMatchObject({ reason: 'too_slow' });
     const startedAt = Date.now();
     await expect(convert('{}', expression)).rejects.toMatchObject({ reason: 'too_slow' });
-    expect(Date.now() - startedAt).toBeLessThan(100);
+    expect(Date.now() - startedAt).toBeLessThan(500);
   });
 
   it.each(['$now()', '$millis()', '$random()', '$shuffle([1,2])', '$eval("1")', '$process', '$require("fs")'])(

@@ -46,7 +46,7 @@ const conversions = z.unknown().superRefine((given, context) => {
       !/\p{Cs}/u.test(text),
   );
   if (!good) context.addIssue({ code: 'custom', message: conversionsRule });
-}) as unknown as z.ZodType<Record<string, string> | null | undefined>;
+}) as unknown as z.ZodType<Record<string, string>>;
 
 const schemaRule = 'schema is a JSON Schema (2020-12): an object, or true for anything';
 const jsonSchema = z.unknown().superRefine((given, context) => {
@@ -67,7 +67,7 @@ const versionBody = z
     description: freeText('description', maxDescriptionLength)
       .nullish()
       .describe(`What changed: at most ${maxDescriptionLength} characters.`),
-    schema: jsonSchema.meta({
+    schema: jsonSchema.optional().meta({
       openapi: { type: 'object', nullable: true },
       description:
         'A JSON Schema, 2020-12, of at most POSTHORN_CATALOGUE_MAX_SCHEMA_BYTES bytes. A `$ref` leads inside of it: `#/$defs/…`. Null or left out: anything fits.',
@@ -85,7 +85,7 @@ const versionBody = z
       description: 'What may leave of this version where the type is `thin`. Null or left out: the type’s `pointers`.',
       example: ['/invoice_id'],
     }),
-    conversions: conversions.meta({
+    conversions: conversions.nullish().meta({
       openapi: {
         type: 'object',
         additionalProperties: { type: 'string', maxLength: maxConversionLength },
