@@ -63,7 +63,7 @@ const bannedMs = 10_000;
 const mostBanned = 1_000;
 /** JSONata ends itself by then; what doesn't, such as a regular expression, is ended with its thread. */
 const graceMs = 50;
-const startTimeoutMs = 10_000;
+const startTimeoutMs = 30_000;
 const workerFile = new URL('./sandbox-worker.mjs', import.meta.url);
 
 /** Runs schemas and conversions that others wrote, in threads of their own with a hard time limit and bounded memory. */
@@ -111,12 +111,11 @@ export class Sandbox {
   private next(): void {
     const [job] = this.queue;
     if (!job) return;
-    const thread = this.threads.find((one) => one.job === null);
+    const thread = this.threads.find((one) => one.ready && one.job === null);
     if (!thread) {
-      if (this.threads.length < maxThreads) this.start();
+      if (this.threads.length < maxThreads && this.threads.every((one) => one.ready)) this.start();
       return;
     }
-    if (!thread.ready) return;
     this.queue.shift();
     if (this.isBanned(job.task)) {
       job.reject(this.tooSlow());
@@ -125,6 +124,7 @@ export class Sandbox {
     thread.job = job;
     thread.worker.ref();
     thread.timer = setTimeout(() => this.expire(thread), this.options.timeoutMs + graceMs);
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, no window
     thread.worker.postMessage({ id: 0, task: job.task });
     this.next();
   }

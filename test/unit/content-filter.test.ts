@@ -103,7 +103,7 @@ const faulty: [what: string, filter: unknown, place: string][] = [
   ['$and of an object', { $and: {} }, 'filter.$and'],
   ['$startsWith of nothing', { a: { $startsWith: '' } }, 'filter.a.$startsWith'],
   ['a number that was rounded', { id: JSON.parse('12345678901234567891') }, 'filter.id'],
-  ['a fraction of too many digits', { $or: [{ id: 0.12345678901234567 }] }, 'filter.$or.0.id'],
+  ['a fraction of too many digits', { $or: [{ id: Number('0.12345678901234567') }] }, 'filter.$or.0.id'],
 ];
 
 describe('a content filter', () => {

@@ -7,6 +7,9 @@ afterAll(() => sandbox.close());
 const convert = (data: string, expression: string, schema: object | null = null) =>
   sandbox.convert(data, [{ expression, to: '2025-01-31', schema: schema && JSON.stringify(schema) }]);
 
+const validate = async (schema: object, data: unknown) =>
+  (await sandbox.validate([{ schema: JSON.stringify(schema), data: JSON.stringify(data) }]))[0];
+
 describe('a conversion in the sandbox', () => {
   it('makes an older form of the data', async () => {
     expect(await convert('{"amount":{"value":5,"currency":"EUR"}}', '{"amount": amount.value}')).toBe('{"amount":5}');
@@ -80,9 +83,6 @@ describe('a conversion in the sandbox', () => {
 });
 
 describe('a schema in the sandbox', () => {
-  const validate = async (schema: object, data: unknown) =>
-    (await sandbox.validate([{ schema: JSON.stringify(schema), data: JSON.stringify(data) }]))[0];
-
   it('says where data does not fit', async () => {
     expect(await validate({ properties: { a: { items: { type: 'integer' } } } }, { a: [1, 'x'] })).toEqual([
       { instancePath: '/a/1', schemaPath: '#/properties/a/items/type', message: 'must be integer' },

@@ -36,6 +36,9 @@ const twoVersions = (expression: string, more: object = {}) => ({
   ],
 });
 
+const v = (fields: object) => ({ versions: [{ version: '2026-01-31', ...fields }] });
+const page = (path: string) => fetch(`${posthorn.api.baseUrl}${path}`);
+
 describe('an event type', () => {
   it('is registered, shown, replaced as a whole, and removed', async () => {
     const created = await put('life.begun', { description: 'It began.', payload: 'thin', pointers: ['/id'] });
@@ -94,7 +97,6 @@ describe('an event type', () => {
 });
 
 describe('an event type is refused with its place', () => {
-  const v = (fields: object) => ({ versions: [{ version: '2026-01-31', ...fields }] });
   it.each<[string, string, object, string, string | RegExp]>([
     ['one word as name', 'invoice', {}, 'invalid_field', 'name'],
     ['capitals in the name', 'Invoice.Paid', {}, 'invalid_field', 'name'],
@@ -260,8 +262,6 @@ describe('a catalogue file', () => {
 });
 
 describe('the page of the catalogue', () => {
-  const page = (path: string) => fetch(`${posthorn.api.baseUrl}${path}`);
-
   it('is readable by everybody, without a script, and escapes what was written', async () => {
     const api = await posthorn.tenant('page');
     const nasty = `</code><script>alert("x")</script><img src=x onerror='y'>`;
