@@ -8,6 +8,7 @@ const versions = [
   { version: '2025-01-01', pointers: null, conversions: { '2024-01-01': 'b' } },
   { version: '2026-01-01', pointers: null, conversions: { '2025-01-01': 'c', '2023-01-01': 'd' } },
 ];
+const path = (from: string, to: string) => conversionPath(from, to, versions)?.map(({ expression }) => expression);
 const rules = { payload: 'full' as const, pointers: [], versions };
 
 describe('a pinned endpoint', () => {
@@ -25,8 +26,6 @@ describe('a pinned endpoint', () => {
 });
 
 describe('the way to an older version', () => {
-  const path = (from: string, to: string) => conversionPath(from, to, versions)?.map(({ expression }) => expression);
-
   it('is direct where there is a conversion, else leads through the versions in between', () => {
     expect(path('2026-01-01', '2023-01-01')).toEqual(['d']);
     expect(path('2026-01-01', '2024-01-01')).toEqual(['c', 'b']);
