@@ -5,6 +5,7 @@ import type { OutboundAnswer } from '../src/delivery/delivery-client.js';
 import { openEndpoint } from '../src/delivery/open-endpoint.js';
 import type { OutboundRequest } from '../src/delivery/outbound.js';
 import { AttemptConfigError, buildAttemptRequest } from '../src/delivery/attempt-request.js';
+import type { ShapedPayload } from '../src/payload/payload-shaper.js';
 import { isTerminal } from '../src/domain/closed-lists.js';
 import { effectiveSettings } from '../src/domain/endpoint-settings.js';
 import { parseRetryAfterMs } from '../src/domain/retry-after.js';
@@ -88,6 +89,8 @@ export class AttemptRunner {
       const refused = await this.askForTurn(input, delivery);
       if (refused) return refused;
     }
+    const payload = await this.shape(delivery);
+    if (!payload) return { kind: 'not_sent', cause: 'load_failed' };
     const number = delivery.attemptCount + 1;
     const span = this.watch.startAttempt({
       deliveryId: delivery.id,
@@ -99,7 +102,7 @@ export class AttemptRunner {
       lane,
       traceparent: delivery.event.traceparent ?? null,
     });
-    const request = this.prepare(delivery, number, span.traceparent);
+    const request = 'problem' in payload ? payload : this.prepare(delivery, payload, number, span.traceparent);
     const answer =
       'problem' in request ? notSent(this.deps.now(), request.problem) : await this.deps.sender.send(request);
     // Nothing was sent: its span ends nowhere, and is never told.
@@ -170,15 +173,25 @@ export class AttemptRunner {
     return delivery;
   }
 
+  /** What goes out of the event's data. Null: it can't be told now. */
+  private async shape(delivery: LoadedDelivery): Promise<ShapedPayload | null> {
+    try {
+      return (await this.deps.payloads.shape(delivery)) ?? { problem: 'the payload was purged' };
+    } catch (error) {
+      this.deps.log.warn({ ...idsOf(delivery), err: error }, 'attempt not sent: its payload could not be prepared');
+      return null;
+    }
+  }
+
   /** A row that can't be sent (an unreadable secret, a bad URL) fails its own attempt, and nothing else. */
   private prepare(
     delivery: LoadedDelivery,
+    { data, apiVersion }: Exclude<ShapedPayload, { problem: string }>,
     attemptNumber: number,
     traceparent: string | null,
   ): OutboundRequest | { problem: string } {
     try {
       const { endpointId, endpoint, event } = delivery;
-      if (event.data === null) throw new AttemptConfigError('the payload was purged');
       const opened = openEndpoint(endpointId, endpoint, this.deps.secrets, this.deps.settings.retryWaitsMs);
       const request = buildAttemptRequest({
         delivery: {
@@ -187,10 +200,10 @@ export class AttemptRunner {
           tenantId: delivery.tenantId,
           type: delivery.type,
           createdAt: event.createdAt.toISOString(),
-          apiVersion: event.apiVersion,
+          apiVersion,
           source: event.source,
           subject: event.subject,
-          data: event.data,
+          data,
         },
         endpoint: opened,
         secrets: opened.secrets,

@@ -12,6 +12,7 @@ import type { ClosedDelivery, WaitingDeliveries } from '../src/database/waiting-
 import type { OutboundAnswer } from '../src/delivery/delivery-client.js';
 import type { SealedTexts } from '../src/delivery/open-endpoint.js';
 import type { OutboundRequest } from '../src/delivery/outbound.js';
+import type { PayloadShaper } from '../src/payload/payload-shaper.js';
 import type { Mailer } from '../src/mail/mailer.js';
 import type { DeliveryReason, TerminalStatus } from '../src/domain/closed-lists.js';
 import type { Logger } from '../src/telemetry/logger.js';
@@ -80,6 +81,7 @@ export interface ActivityDependencies {
   readonly mailer: Mailer | null;
   readonly caller: EndpointCaller;
   readonly sender: Sender;
+  readonly payloads: Pick<PayloadShaper, 'shape'>;
   readonly announcer: Announcer;
   readonly secrets: SealedTexts;
   readonly settings: AttemptSettings;

@@ -20,6 +20,7 @@ export function activityDependencies(core: Core): ActivityDependencies {
     mailer: core.mailer,
     caller: core.caller,
     sender: core.client,
+    payloads: core.payloads,
     announcer: core.announcer,
     secrets: core.secrets,
     settings: config.delivery,

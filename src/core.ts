@@ -8,12 +8,15 @@ import { createDataSource, type Database, migrate } from './database/data-source
 import { DeadLetterStore } from './database/dead-letter-store.js';
 import type { DeliveryStore } from './database/delivery-store.js';
 import { EndpointStore } from './database/endpoint-store.js';
+import { PublishRules } from './database/publish-rules.js';
+import { EventTypeStore } from './database/event-type-store.js';
 import { EventFeedStore, prepareFeed } from './database/event-feed-store.js';
 import { EventStore } from './database/event-store.js';
 import { GaugeStore } from './database/gauge-store.js';
 import { LeaseStore } from './database/lease-store.js';
 import { LetterStore } from './database/letter-store.js';
 import { NoticeStore } from './database/notice-store.js';
+import { RenditionStore } from './database/rendition-store.js';
 import { ReconcileStore } from './database/reconcile-store.js';
 import { RetentionStore } from './database/retention-store.js';
 import { StatsStore } from './database/stats-store.js';
@@ -36,6 +39,8 @@ import { ExpressLane } from './express/express-lane.js';
 import { FirstAttempts } from './express/first-attempts.js';
 import { pause } from './pause.js';
 import { newId } from './security/new-id.js';
+import { PayloadShaper } from './payload/payload-shaper.js';
+import { Sandbox } from './payload/sandbox.js';
 import { SecretBox } from './security/secret-box.js';
 import {
   CountedDeliveries,
@@ -83,6 +88,10 @@ export class Core {
   readonly deliveries: DeliveryStore;
   readonly endpoints: EndpointStore;
   readonly events: EventStore;
+  readonly eventTypes: EventTypeStore;
+  readonly publishRules: PublishRules;
+  readonly sandbox: Sandbox;
+  readonly payloads: PayloadShaper;
   readonly feed: EventFeedStore;
   readonly stats: StatsStore;
   readonly retention: RetentionStore;
@@ -138,6 +147,10 @@ export class Core {
     this.deliveries = new CountedDeliveries(metrics, this.db);
     this.endpoints = new EndpointStore(this.db);
     this.events = new EventStore(this.db, { unverifiedEvents: config.verification.events });
+    this.eventTypes = new EventTypeStore(this.db);
+    this.publishRules = new PublishRules(this.eventTypes);
+    this.sandbox = new Sandbox({ timeoutMs: config.catalogue.timeoutMs, maxOutputBytes: config.http.bodyLimitBytes });
+    this.payloads = new PayloadShaper(this.eventTypes, new RenditionStore(this.db), this.sandbox);
     this.feed = new EventFeedStore(this.db);
     this.stats = new StatsStore(this.db);
     this.retention = new RetentionStore(this.db, config.retention);
@@ -293,6 +306,7 @@ export class Core {
     this.mailer?.close();
     await this.tracing.stop();
     await this.client.close();
+    await this.sandbox.close();
     await this.temporal.close();
     if (this.db.isInitialized) await this.db.destroy();
   }

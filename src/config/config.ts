@@ -108,6 +108,13 @@ const variables = {
   POSTHORN_VERIFICATION_EXPIRY: parsed(parseDurationMs)
     .refine((ms) => ms >= 60_000 && ms <= 30 * 86_400_000, 'must be 1m – 30d')
     .default(72 * 3_600_000),
+  POSTHORN_CATALOGUE_REQUIRED: flag.default(false),
+  POSTHORN_CATALOGUE_PAGE: flag.default(false),
+  POSTHORN_CATALOGUE_MAX_BYTES: count(1_024, 8 * 1024 * 1024).default(2 * 1024 * 1024),
+  POSTHORN_CATALOGUE_MAX_SCHEMA_BYTES: count(256, 1024 * 1024).default(64 * 1024),
+  POSTHORN_CATALOGUE_TIMEOUT: parsed(parseDurationMs)
+    .refine((ms) => ms >= 10 && ms <= 10_000, 'must be 10ms – 10s')
+    .default(1_000),
   POSTHORN_DELIVERY_LETTER_EXPIRY: parsed(parseDurationMs)
     .refine((ms) => ms >= 30 * 86_400_000, 'must be at least 30d: a letter is kept for 30 days or more')
     .default(90 * 86_400_000),
@@ -278,6 +285,17 @@ export function loadConfig(kind: ProcessKind, env: NodeJS.ProcessEnv = process.e
       /** What becomes of events for an endpoint that isn't verified yet. */
       events: v.POSTHORN_VERIFICATION_EVENTS,
       expiryMs: v.POSTHORN_VERIFICATION_EXPIRY,
+    },
+    catalogue: {
+      /** Only events of registered types are accepted. */
+      required: v.POSTHORN_CATALOGUE_REQUIRED,
+      /** Whether everybody may read the page of a tenant's event types. */
+      page: v.POSTHORN_CATALOGUE_PAGE,
+      /** Of all event types of a tenant. */
+      maxBytes: v.POSTHORN_CATALOGUE_MAX_BYTES,
+      maxSchemaBytes: v.POSTHORN_CATALOGUE_MAX_SCHEMA_BYTES,
+      /** For one schema or conversion, on one event. */
+      timeoutMs: v.POSTHORN_CATALOGUE_TIMEOUT,
     },
     health: {
       /** The owner is told of so many milliseconds without one success. */

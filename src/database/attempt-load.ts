@@ -51,6 +51,8 @@ interface LoadRow extends EndpointToCallRow {
   subject: string | null;
   traceparent: string | null;
   data: string | null;
+  type_rules: string | null;
+  pinned_version: string;
   endpoint_status: LoadedDelivery['endpoint']['status'];
   status_reason: string | null;
   deleted: boolean;
@@ -75,6 +77,7 @@ const loadStatement = {
          (extract(epoch from d.next_attempt_at - clock_timestamp()) * 1000)::float8 as due_in_ms,
          (extract(epoch from e.not_before - clock_timestamp()) * 1000)::float8 as rests_for_ms,
          v.created_at as event_created_at, v.api_version, v.source, v.subject, v.traceparent, v.data,
+         t.rules as type_rules, e.api_version as pinned_version,
          e.status as endpoint_status, e.status_reason, e.deleted_at is not null as deleted,
          e.quick, e.last_success_at is not null as succeeded_before, ${endpointToCallColumns},
          exists (select from attempts x where x.delivery_id = d.id and x.run_id = k.run_id) as run_has_attempts,
@@ -84,6 +87,7 @@ const loadStatement = {
    cross join lateral (select * from deliveries x where x.id = k.id offset 0) d
    cross join lateral (select * from endpoints x where x.id = d.endpoint_id offset 0) e
    cross join lateral (select * from events x where x.tenant_id = d.tenant_id and x.id = d.event_id offset 0) v
+    left join lateral (select * from event_types x where x.tenant_id = d.tenant_id and x.name = d.type offset 0) t on true
     left join lateral (select * from attempts x where x.delivery_id = k.id and x.run_id = k.run_id and x.sequence = k.sequence offset 0) a
       on true`,
 };
@@ -115,6 +119,7 @@ function toLoaded(row: LoadRow): LoadedDelivery {
       subject: row.subject,
       traceparent: row.traceparent,
       data: row.data,
+      typeRules: row.type_rules,
     },
     endpoint: {
       ...toEndpointToCall(row),
@@ -123,6 +128,7 @@ function toLoaded(row: LoadRow): LoadedDelivery {
       deleted: row.deleted,
       quick: row.quick,
       succeededBefore: row.succeeded_before,
+      apiVersion: row.pinned_version,
     },
     runHasAttempts: row.run_has_attempts,
     recorded:

@@ -33,6 +33,8 @@ export interface LoadedDelivery {
     readonly traceparent?: string | null;
     /** Null once the payload was purged: there is nothing left to send. */
     readonly data: string | null;
+    /** What its type says about delivering it; null: as published. */
+    readonly typeRules: string | null;
   };
   readonly endpoint: EndpointToCall & {
     readonly status: EndpointStatus;
@@ -40,6 +42,8 @@ export interface LoadedDelivery {
     readonly deleted: boolean;
     readonly quick: boolean;
     readonly succeededBefore: boolean;
+    /** The version that it is pinned to. */
+    readonly apiVersion: string;
   };
   /** This run has made an attempt before. */
   readonly runHasAttempts: boolean;

@@ -7,6 +7,7 @@ import { EndpointHealth1764700000000 } from './migrations/1764700000000-endpoint
 import { SeeAndRepair1764800000000 } from './migrations/1764800000000-see-and-repair.js';
 import { DeliveryPast1764850000000 } from './migrations/1764850000000-delivery-past.js';
 import { ExpressLane1764880000000 } from './migrations/1764880000000-express-lane.js';
+import { EventCatalogue1764900000000 } from './migrations/1764900000000-event-catalogue.js';
 
 export type { DataSource };
 
@@ -68,6 +69,7 @@ export function createDataSource({ url, poolSize }: DatabaseOptions): Database {
       SeeAndRepair1764800000000,
       DeliveryPast1764850000000,
       ExpressLane1764880000000,
+      EventCatalogue1764900000000,
     ],
     migrationsTableName: 'schema_migrations',
     migrationsTransactionMode: 'each',

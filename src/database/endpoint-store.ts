@@ -30,6 +30,10 @@ export interface EndpointRow {
   readonly expires_at: Date | null;
   readonly owner_email: string | null;
   readonly ping_interval_ms: number | null;
+  /** A date, or `newest`. */
+  readonly api_version: string;
+  /** A JSON object. */
+  readonly filter: string | null;
   readonly status: EndpointStatus;
   readonly status_reason: string | null;
   readonly status_changed_at: Date;
@@ -66,6 +70,10 @@ export interface StoredSettings {
   readonly expiresAt: Date | null;
   readonly ownerEmail: string | null;
   readonly pingIntervalMs: number | null;
+  /** A date, or `newest`. */
+  readonly apiVersion: string;
+  /** A JSON object; null: no filter. */
+  readonly filter: string | null;
 }
 
 export interface NewEndpoint extends Partial<StoredSettings> {
@@ -104,6 +112,8 @@ const settingColumns: Readonly<Record<keyof StoredSettings, keyof EndpointRow>> 
   expiresAt: 'expires_at',
   ownerEmail: 'owner_email',
   pingIntervalMs: 'ping_interval_ms',
+  apiVersion: 'api_version',
+  filter: 'filter',
 };
 const settingNames = Object.keys(settingColumns) as (keyof StoredSettings)[];
 
@@ -122,7 +132,7 @@ const tellHealth = `health_version = health_version + 1, health_sweep_after = no
 const select = `
   select e.id, e.tenant_id, e.version, e.url, e.events, e.description, e.metadata, e.profile, e.envelope, e.signature, e.timeout_ms,
          e.retry_waits_ms, e.verification, e.payload, e.sealed_headers, e.rate_limit_per_second, e.allowed_rate_per_minute,
-         e.max_in_flight, e.expires_at, e.owner_email, e.ping_interval_ms::float8 as ping_interval_ms, e.status, e.status_reason,
+         e.max_in_flight, e.expires_at, e.owner_email, e.ping_interval_ms::float8 as ping_interval_ms, e.api_version, e.filter, e.status, e.status_reason,
          e.status_changed_at, e.created_at, e.updated_at, c.tries, c.next_at as next_try_at, c.last_at as last_try_at, c.last_way,
          c.last_status_code, c.last_error, c.last_answer, c.passed_at as verified_at, c.passed_way as verified_way
     from endpoints e left join endpoint_checks c on c.endpoint_id = e.id and c.kind = 'verification'`;

@@ -4,7 +4,9 @@ import { idPrefixes } from '../domain/ids.js';
 import type { Database } from './data-source.js';
 import { Group } from './group.js';
 import type { HotStatement } from './hot-statements.js';
+import { type AskedEndpoint, endpointsToAsk } from './dry-run-store.js';
 import { mustWait } from './pacing-sql.js';
+import { FilteredData } from '../payload/content-filters.js';
 import { newId } from '../security/new-id.js';
 
 /** An event ready to be stored. */
@@ -110,9 +112,14 @@ export class EventStore {
   }
 
   /** Which endpoints of the tenant would get an event of this type, now or when they take deliveries again. */
-  async matches(tenantId: string, type: string): Promise<Match[]> {
-    const matches = await this.matchAll(this.hot, [{ tenantId, type }]);
+  async matches(tenantId: string, type: string, data: string): Promise<Match[]> {
+    const matches = await this.matchAll(this.hot, [{ tenantId, type, data }]);
     return matches.map(({ endpointId, url, status }) => ({ endpointId, url, status }));
+  }
+
+  /** The tenant's endpoints, to be told why each of them would get an event or not. */
+  endpointsToAsk(tenantId: string): Promise<AskedEndpoint[]> {
+    return endpointsToAsk(this.db, tenantId);
   }
 
   /** Stores the events and their deliveries by one statement. Returns one result per event, in order. */
@@ -234,16 +241,19 @@ export class EventStore {
 
   private async matchAll(
     run: Run,
-    events: readonly Pick<NewEvent, 'tenantId' | 'type' | 'operational' | 'exceptEndpointId'>[],
+    events: readonly Pick<NewEvent, 'tenantId' | 'type' | 'data' | 'operational' | 'exceptEndpointId'>[],
   ): Promise<(Match & { index: number; reason: string })[]> {
     if (events.length === 0) return [];
-    return run(matchStatement, [
+    const found = await run<Match & { index: number; reason: string; filter: string | null }>(matchStatement, [
       events.map((e) => e.tenantId),
       events.map((e) => eventTypeSubject(e.type)),
       this.options.unverifiedEvents === 'hold',
       events.map((e) => e.operational ?? false),
       events.map((e) => e.exceptEndpointId ?? null),
     ]);
+    if (found.every(({ filter }) => filter === null)) return found;
+    const data = events.map((event) => new FilteredData(event.data));
+    return found.filter(({ index, filter }) => data[index]?.decide(filter) === null);
   }
 
   private async insert(
@@ -326,7 +336,7 @@ const matchStatement: HotStatement = {
                            and e.id is distinct from v.except_id
                            and e.status in ('active', 'paused', 'pending_verification')
                            and v.subject like any (case when v.operational then array_remove(e.event_likes, '%') else e.event_likes end))
-       select (e.ord - 1)::int as index, e.id as "endpointId", e.url,
+       select (e.ord - 1)::int as index, e.id as "endpointId", e.url, e.filter,
               case e.status when 'active' then case when ${mustWait('e.nth')} then 'held' else 'pending' end
                 when 'paused' then 'held' else case when $3 then 'held' else 'cancelled' end end as status,
               case e.status when 'active' then case when ${mustWait('e.nth')} then 'rate_limited' else 'published' end

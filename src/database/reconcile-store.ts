@@ -137,7 +137,7 @@ export class ReconcileStore {
 
   /**
    * One batch of the window's events: those that an endpoint should have got. Only endpoints that have not changed since a minute
-   * before the event are sure to have wanted it.
+   * before the event are sure to have wanted it; of those with a content filter nothing is known without the data.
    */
   async compareEvents({ from, after }: CompareInput): Promise<ComparedRows> {
     const [row] = await this.db.query<{ looked: number; furthest: string | null; missing: string[] }[]>(
@@ -152,7 +152,7 @@ export class ReconcileStore {
               array(select v.id from looked v join endpoints e on e.tenant_id = v.tenant_id
                      where not v.operational and e.deleted_at is null and e.status = 'active'
                        and greatest(e.created_at, e.updated_at, e.status_changed_at) < v.accepted_at - interval '1 minute'
-                       and ${typeSubject} like any (e.event_likes)
+                       and e.filter is null and ${typeSubject} like any (e.event_likes)
                        and not exists (select from deliveries d
                                         where d.tenant_id = v.tenant_id and d.event_id = v.id and d.endpoint_id = e.id)) as missing`,
       [after, from],

@@ -15,7 +15,13 @@ export type ReplaySelection =
   /** Letters that are open. */
   | { readonly kind: 'letters'; readonly filter: Omit<LetterFilter, 'resolution'> }
   /** What failed since then, and what the endpoint missed, by its filters of today. */
-  | { readonly kind: 'recover'; readonly endpointId: string; readonly since: Date };
+  | {
+      readonly kind: 'recover';
+      readonly endpointId: string;
+      readonly since: Date;
+      /** Of the events that it missed only these, since its content filter wants no others. Absent: it has none. */
+      readonly eventIds?: readonly string[] | null;
+    };
 
 export interface LetterKey {
   readonly deliveryId: string;
@@ -102,12 +108,12 @@ function letterFilterStatement(tenantId: string, filter: Omit<LetterFilter, 'res
 }
 
 /** As `eventTypeSubject` writes it. */
-const typeSubject = `((length(v.type) - length(replace(v.type, '.', '')) + 1) || ':' || v.type)`;
+export const typeSubject = `((length(v.type) - length(replace(v.type, '.', '')) + 1) || ':' || v.type)`;
 
 /** Notices about Posthorn itself are left out of what was missed: they are no news any more. */
 function recoverStatement(
   tenantId: string,
-  { endpointId, since }: Extract<ReplaySelection, { kind: 'recover' }>,
+  { endpointId, since, eventIds }: Extract<ReplaySelection, { kind: 'recover' }>,
 ): Statement {
   return {
     text: `select ${ofDeliveries} from deliveries d
@@ -120,7 +126,8 @@ function recoverStatement(
             where e.tenant_id = $1 and e.id = $2 and e.deleted_at is null
               and v.accepted_at >= $3 and v.payload_purged_at is null and not v.operational
               and ${typeSubject} like any (e.event_likes)
+              and ($4::text[] is null or v.id = any($4))
               and not exists (select from deliveries d where d.tenant_id = v.tenant_id and d.event_id = v.id and d.endpoint_id = e.id)`,
-    values: [tenantId, endpointId, since],
+    values: [tenantId, endpointId, since, eventIds ?? null],
   };
 }

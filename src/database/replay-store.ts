@@ -12,6 +12,7 @@ import { newId } from '../security/new-id.js';
 import type { Requester } from './delivery-store.js';
 import { keyset, type Page, type PageRequest, toPage } from './page.js';
 import { mostAtOnce, replayTurnStatement, startItemsStatement } from './replay-batch.js';
+import { withContentFilter } from './recover-filter.js';
 import { type ReplaySelection, selectionStatement } from './replay-selection.js';
 
 export type { Transaction };
@@ -114,7 +115,8 @@ export class ReplayStore {
 
   /** Everything of the tenant that a selection names. */
   async count(tenantId: string, selection: ReplaySelection): Promise<number> {
-    const { text, values } = selectionStatement(tenantId, selection);
+    const filtered = await withContentFilter(this.db.manager, tenantId, selection, this.maxItems);
+    const { text, values } = selectionStatement(tenantId, filtered);
     const [row] = await this.db.query<{ count: number }[]>(`select count(*)::int as count from (${text}) s`, [
       ...values,
     ]);
@@ -154,7 +156,8 @@ export class ReplayStore {
        values ($1, $2, 'running', $3, $4, $5, $6, $7, 0)`,
       [id, tenantId, selection.kind, JSON.stringify(request), ratePerSecond, by.keyId, by.reason],
     );
-    const { text, values } = selectionStatement(tenantId, selection);
+    const filtered = await withContentFilter(tx, tenantId, selection, this.maxItems);
+    const { text, values } = selectionStatement(tenantId, filtered);
     const direction = order === 'oldest' ? 'asc' : 'desc';
     const next = values.length + 1;
     const [added] = await tx.query<{ count: number }[]>(

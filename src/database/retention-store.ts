@@ -112,6 +112,8 @@ const purgePayloads = `
                         where d.tenant_id = e.tenant_id and d.event_id = e.id
                           and (d.status in ${open} or ${hasOpenLetter('d.id')} or ${isReplayed('d.id')}))
        for no key update of e skip locked
+  ), renditions as (
+    delete from event_renditions r using chosen c where r.tenant_id = c.tenant_id and r.event_id = c.id
   ), done as (
     update events e set data = null, payload_purged_at = now() from chosen c
      where e.tenant_id = c.tenant_id and e.id = c.id returning 1

@@ -6,6 +6,12 @@ import { unsupportedMediaType } from './problems/to-problem.js';
 
 const batchPath = '/v1/events/batch';
 const rawPaths = new Set(['/v1/events', batchPath, '/v1/webhooks/subscriptions/:id/test']);
+const importPath = '/v1/event-types/import';
+/** Schemas nest deeper than anything else that is sent to us. */
+const deepPaths = new Map([
+  ['/v1/event-types/:name', 64],
+  [importPath, 64],
+]);
 /** RFC 7396: only where something is changed. */
 const mergePatchType = 'application/merge-patch+json';
 /** Levels of arrays and objects: more than any body of ours has, and safe for the recursive code that reads it. */
@@ -18,7 +24,7 @@ export function installBodyParsers(
   limits: Config['http'],
 ): void {
   fastify.addHook('onRoute', (route) => {
-    if (route.url === batchPath) route.bodyLimit = limits.batchLimitBytes;
+    if (route.url === batchPath || route.url === importPath) route.bodyLimit = limits.batchLimitBytes;
   });
   fastify.removeAllContentTypeParsers();
   const types = ['application/json', mergePatchType];
@@ -28,7 +34,7 @@ export function installBodyParsers(
     }
     if (rawPaths.has(request.routeOptions.url ?? '')) return done(null, body);
     try {
-      done(null, parseBody(body));
+      done(null, parseBody(body, deepPaths.get(request.routeOptions.url ?? '') ?? maxDepth));
     } catch (error) {
       done(error as Error);
     }
@@ -39,7 +45,7 @@ export function installBodyParsers(
  * The body's value, null where there is none: actions take a body or none.
  * @throws {Problem} when it isn't strict JSON, or says something twice.
  */
-function parseBody(bytes: Buffer): unknown {
+function parseBody(bytes: Buffer, maxDepth: number): unknown {
   if (bytes.length === 0) return null;
   const text = decodeBody(bytes);
   const { depth, repeated } = survey(text);

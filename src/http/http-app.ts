@@ -11,6 +11,8 @@ import { EndpointSecretStore } from '../database/endpoint-secret-store.js';
 import { EndpointHealthStore } from '../database/endpoint-health-store.js';
 import { EndpointStore } from '../database/endpoint-store.js';
 import { EventFeedStore } from '../database/event-feed-store.js';
+import { EventTypeStore } from '../database/event-type-store.js';
+import { PublishRules } from '../database/publish-rules.js';
 import { EventStore } from '../database/event-store.js';
 import { LetterStore } from '../database/letter-store.js';
 import { NoticeStore } from '../database/notice-store.js';
@@ -29,6 +31,12 @@ import { EndpointSecretsController } from '../modules/endpoints/endpoint-secrets
 import { EndpointSecretsService } from '../modules/endpoints/endpoint-secrets.service.js';
 import { EndpointsController } from '../modules/endpoints/endpoints.controller.js';
 import { EndpointsService } from '../modules/endpoints/endpoints.service.js';
+import { CataloguePageController } from '../modules/event-types/catalogue-page.controller.js';
+import { EventTypesController } from '../modules/event-types/event-types.controller.js';
+import { EventTypesService } from '../modules/event-types/event-types.service.js';
+import { ApiVersionController } from '../modules/endpoints/api-version.controller.js';
+import { ApiVersionService } from '../modules/endpoints/api-version.service.js';
+import { EventAdmission } from '../modules/events/event-admission.js';
 import { EventsController } from '../modules/events/events.controller.js';
 import { EventFeedService } from '../modules/events/event-feed.service.js';
 import { EventsService } from '../modules/events/events.service.js';
@@ -47,6 +55,7 @@ import { createOpenApi } from './openapi.js';
 import { ProblemFilter } from './problems/problem.filter.js';
 import { validation } from './problems/validation.js';
 import { addressPolicyToken, configToken, readinessToken } from './tokens.js';
+import { Sandbox } from '../payload/sandbox.js';
 import { SecretBox } from '../security/secret-box.js';
 import type { Logger } from '../telemetry/logger.js';
 import { Metrics } from '../telemetry/metrics.js';
@@ -74,6 +83,9 @@ class CoreModule {
       { provide: EndpointHealthStore, useValue: core.health },
       { provide: EndpointCaller, useValue: core.caller },
       { provide: EventStore, useValue: core.events },
+      { provide: EventTypeStore, useValue: core.eventTypes },
+      { provide: PublishRules, useValue: core.publishRules },
+      { provide: Sandbox, useValue: core.sandbox },
       { provide: EventFeedStore, useValue: core.feed },
       { provide: StatsStore, useValue: core.stats },
       { provide: LetterStore, useValue: core.letterLists },
@@ -101,6 +113,7 @@ class CoreModule {
     EndpointsController,
     EndpointActionsController,
     EndpointSecretsController,
+    ApiVersionController,
     ConsentController,
     DeliveriesController,
     DeadLettersController,
@@ -109,10 +122,14 @@ class CoreModule {
     RecoverController,
     NoticesController,
     StatsController,
+    EventTypesController,
     HealthController,
   ],
   providers: [
     EventsService,
+    EventAdmission,
+    EventTypesService,
+    ApiVersionService,
     EventFeedService,
     EndpointsService,
     EndpointSecretsService,
@@ -127,7 +144,11 @@ class CoreModule {
 })
 class ApiModule {
   static of(core: Core): DynamicModule {
-    const controllers = core.options.config.metrics.enabled ? [MetricsController] : [];
+    const { metrics, catalogue } = core.options.config;
+    const controllers = [
+      ...(metrics.enabled ? [MetricsController] : []),
+      ...(catalogue.page ? [CataloguePageController] : []),
+    ];
     return { module: ApiModule, imports: [CoreModule.of(core)], controllers };
   }
 }

@@ -38,12 +38,15 @@ const tokenErrors: Readonly<Record<number, string>> = {
 
 export type JsonKind = 'object' | 'array' | 'string' | 'number' | 'boolean' | 'null';
 
-/** One value as it stands in the text. */
-export interface JsonValue {
-  readonly kind: JsonKind;
-  /** Offsets into the text: `text.slice(start, end)` is the value, exactly as written. */
+/** Offsets into the text: `text.slice(start, end)` is what is meant, exactly as written. */
+export interface Span {
   readonly start: number;
   readonly end: number;
+}
+
+/** One value as it stands in the text. */
+export interface JsonValue extends Span {
+  readonly kind: JsonKind;
   /** A string's unescaped value, else null. */
   readonly string: string | null;
   /** Levels of arrays and objects: 0 for a string or number, 1 for `[]`. */
@@ -78,29 +81,35 @@ export class JsonReader {
   }
 
   /**
-   * Reads the object that comes next, member by member. `read` has to consume the member's value with one of the other methods.
+   * Reads the object that comes next, member by member. `read` gets the name, and its offsets; it has to consume the member's value
+   * with one of the other methods.
    * @returns the object's offsets.
    */
-  readObject(read: (key: string) => void): { readonly start: number; readonly end: number } {
+  readObject(read: (key: string, keyAt: Span) => void): Span {
     const start = this.#scanner.getTokenOffset();
     this.#take(Token.openBrace, "'{'");
     if (this.#token !== Token.closeBrace) {
-      do read(this.#takeKey());
-      while (this.#takeComma());
+      do {
+        const keyAt = { start: this.#scanner.getTokenOffset(), end: this.#tokenEnd() };
+        read(this.#takeKey(), keyAt);
+      } while (this.#takeComma());
     }
     const end = this.#tokenEnd();
     this.#take(Token.closeBrace, "',' or '}'");
     return { start, end };
   }
 
-  /** Reads the array that comes next. `read` has to consume one element with one of the other methods. */
-  readArray(read: () => void): void {
+  /** Reads the array that comes next. `read` has to consume one element with one of the other methods. @returns its offsets. */
+  readArray(read: () => void): Span {
+    const start = this.#scanner.getTokenOffset();
     this.#take(Token.openBracket, "'['");
     if (this.#token !== Token.closeBracket) {
       do read();
       while (this.#takeComma());
     }
+    const end = this.#tokenEnd();
     this.#take(Token.closeBracket, "',' or ']'");
+    return { start, end };
   }
 
   /** Reads over any value, however deep. */

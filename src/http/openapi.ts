@@ -26,6 +26,7 @@ export function createOpenApi(app: INestApplication): OpenAPIObject {
     .addTag('deliveries', 'One event on its way to one endpoint, with its attempts.')
     .addTag('dead letters', 'Deliveries that were given up, until somebody has dealt with them.')
     .addTag('replays', 'Many deliveries sent again, as one job.')
+    .addTag('event types', 'The catalogue: what there is to subscribe to, in which versions.')
     .addTag('notices', 'What owners of endpoints were told, by mail, by event and here.')
     .addTag('stats', 'How deliveries go: rates, latencies, and what waits.')
     .addTag('health', 'For load balancers and orchestrators; open to everybody.')

@@ -223,6 +223,7 @@ export class DeliveryModel {
     const modelled = {
       ...this.stores,
       sender: { send: (request: OutboundRequest) => this.send(request) },
+      payloads: { shape: async ({ event }: LoadedDelivery) => event },
       announcer: {
         letterAdded: async () => undefined,
         endpointChanged: async () => undefined,
@@ -377,6 +378,7 @@ function loaded(delivery: ModelDelivery, key: AttemptKey, nowMs: number): Loaded
       source: null,
       subject: null,
       data: '{"card":"a payload of the model"}',
+      typeRules: null,
     },
     endpoint: {
       url: 'https://hooks.example.com/in',
@@ -394,6 +396,7 @@ function loaded(delivery: ModelDelivery, key: AttemptKey, nowMs: number): Loaded
       quick: endpoint.quick,
       succeededBefore: endpoint.succeededBefore,
       sealedSecrets: ['sealed'],
+      apiVersion: 'newest',
     },
     runHasAttempts: attempts.some((attempt) => attempt.runId === key.runId),
     recorded: same ? { ...same, errorMessage: null } : null,

@@ -63,7 +63,10 @@ function fromFastify(error: unknown, request: Place | null): Problem | null {
 function tooLarge(request: Place | null): string {
   const { bodyLimit, url } = request?.routeOptions ?? {};
   if (bodyLimit === undefined) return 'The body is larger than this call takes';
-  const setting = url === '/v1/events/batch' ? 'POSTHORN_HTTP_BATCH_LIMIT_BYTES' : 'POSTHORN_HTTP_BODY_LIMIT_BYTES';
+  const setting =
+    url === '/v1/events/batch' || url === '/v1/event-types/import'
+      ? 'POSTHORN_HTTP_BATCH_LIMIT_BYTES'
+      : 'POSTHORN_HTTP_BODY_LIMIT_BYTES';
   return `This call takes a body of at most ${bodyLimit} bytes (${setting}): send less data, or a reference to it`;
 }
 

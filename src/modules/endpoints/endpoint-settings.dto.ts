@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { compileFilter, maxFilterBytes, maxFilterConditions, maxFilterDepth } from '../../domain/content-filter.js';
 import { judgeHeaders, maxCustomHeaders, maxHeaderValueLength } from '../../domain/custom-headers.js';
 import { isEventFilter, maxEventTypeLength } from '../../domain/event-type.js';
 import {
@@ -11,7 +12,9 @@ import {
   signatureNames,
   verificationWays,
 } from '../../domain/profiles.js';
+import { isPin } from '../../domain/event-catalogue.js';
 import { exampleSecret, judgeSecret, maxSecretBytes, minSecretBytes } from '../../domain/signing-secret.js';
+import { pinRule } from './api-version.dto.js';
 import { printableName } from '../../http/problems/problem.js';
 import { freeText } from '../../http/text.dto.js';
 
@@ -90,6 +93,14 @@ function judgeMetadata(given: unknown): { name: string | null; rule: string } | 
   );
   return bad ? { name: bad[0], rule: metadataRule } : null;
 }
+
+/** As it came: every name is one of the data's. */
+const contentFilter = z.unknown().superRefine((given, context) => {
+  if (given === undefined || given === null) return;
+  const judged = compileFilter(given);
+  if (judged.ok) return;
+  context.addIssue({ code: 'custom', path: judged.place.split('.').slice(1), message: judged.rule });
+}) as unknown as z.ZodType<Record<string, unknown> | null>;
 
 function isExpiry(text: string): boolean {
   if (!z.iso.datetime({ offset: true }).safeParse(text).success) return false;
@@ -226,6 +237,16 @@ export const optionalSettings = {
       description: `Who is told of trouble with the endpoint: one address of at most ${maxEmailLength} characters. Default: nobody.`,
       example: 'hooks@example.com',
     }),
+  api_version: z.string({ error: pinRule }).refine(isPin, pinRule).nullable().meta({
+    description:
+      'The version of the data that it gets: of each type the newest that is not later than this day, or, where all are later, the oldest. `newest`: not pinned. Default: the newest version of all types now, or today where there is none.',
+    example: '2026-01-31',
+  }),
+  filter: contentFilter.meta({
+    openapi: { type: 'object', additionalProperties: true, nullable: true },
+    description: `Which events of its types it wants, by their \`data\`: values, \`$eq $neq $in $nin $gt $gte $lt $lte $startsWith $endsWith $exist\`, \`$and $or $not\`. At most ${maxFilterBytes} bytes, ${maxFilterDepth} levels, ${maxFilterConditions} conditions and values. Default: all of them.`,
+    example: { amount: { $gte: 100 }, customer: { country: { $in: ['DE', 'AT'] } } },
+  }),
   ping_interval_ms: whole(
     'ping_interval_ms',
     minPingIntervalMs,

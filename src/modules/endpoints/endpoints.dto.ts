@@ -38,7 +38,7 @@ export const endpointPatchDto = z
   .meta({
     id: 'EndpointPatch',
     description:
-      'Settings to change (RFC 7396): what is left out stays, null brings the default back. `events`, `retry_waits_ms`, `metadata` and `headers` are replaced as a whole.',
+      'Settings to change (RFC 7396): what is left out stays, null brings the default back. `events`, `retry_waits_ms`, `metadata`, `headers` and `filter` are replaced as a whole.',
   });
 export type EndpointPatchBody = z.infer<typeof endpointPatchDto>;
 
@@ -122,6 +122,14 @@ export const endpointDto = z
     expires_at: timestamp().nullable().describe('When it expires. Null: never.'),
     owner_email: z.string().nullable().describe('Who is told of trouble. Null: nobody.'),
     ping_interval_ms: z.int().nullable().describe('Milliseconds between pings. Null: no pings.'),
+    api_version: z.string().meta({
+      description: 'The version of the data that it is pinned to, or `newest`.',
+      example: '2026-01-31',
+    }),
+    filter: z.any().meta({
+      description: 'Which events of its types it wants, by their data. Null: all.',
+      example: { amount: { $gte: 100 } },
+    }),
     effective: effectiveDto,
     verification_state: verificationStateDto,
     status: z.enum(endpointStatuses).describe('Only an `active` endpoint is sent to.'),
@@ -179,6 +187,8 @@ export function toEndpoint(row: EndpointRow, view: EndpointView): z.infer<typeof
     expires_at: row.expires_at?.toISOString() ?? null,
     owner_email: row.owner_email,
     ping_interval_ms: row.ping_interval_ms,
+    api_version: row.api_version,
+    filter: row.filter === null ? null : (JSON.parse(row.filter) as unknown),
     effective: toEffective(row, view),
     verification_state: toVerificationState(row),
     status: row.status,

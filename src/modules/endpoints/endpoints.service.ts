@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { Config } from '../../config/config.js';
 import type { ActionResult } from '../../database/endpoint-actions.js';
 import { EndpointHealthStore } from '../../database/endpoint-health-store.js';
+import { EventTypeStore } from '../../database/event-type-store.js';
 import { type EndpointRow, EndpointStore, type StoredSettings } from '../../database/endpoint-store.js';
 import { WaitingDeliveries } from '../../database/waiting-deliveries.js';
 import { type AddressPolicy, judgeUrl } from '../../delivery/address-policy.js';
@@ -28,6 +29,7 @@ import { allowsChange, toETag } from './if-match.js';
 export class EndpointsService {
   constructor(
     private readonly endpoints: EndpointStore,
+    private readonly types: EventTypeStore,
     private readonly healthStore: EndpointHealthStore,
     private readonly waiting: WaitingDeliveries,
     private readonly announcer: TemporalAnnouncer,
@@ -38,10 +40,12 @@ export class EndpointsService {
 
   async create(access: Access, { url, events, secret = generateSecret(), tenant_id, ...body }: NewEndpointBody) {
     const id = newId(idPrefixes.endpoint);
+    const tenantId = tenantOf(access, tenant_id);
+    const apiVersion = body.api_version ?? (await this.defaultVersion(tenantId));
     const row = await this.endpoints.create({
-      ...this.toSettings({ id, headers: {} }, body),
+      ...this.toSettings({ id, headers: {} }, { ...body, api_version: apiVersion }),
       id,
-      tenantId: tenantOf(access, tenant_id),
+      tenantId,
       url: this.accepted(url),
       events: unique(events),
       profile: body.profile ?? 'default',
@@ -70,7 +74,9 @@ export class EndpointsService {
 
   async change(tenantId: string, id: string, { url, events, ...body }: EndpointPatchBody, ifMatch: string | undefined) {
     const { required } = this.config.verification;
+    const apiVersion = body.api_version === null ? await this.defaultVersion(tenantId) : body.api_version;
     const wanted = {
+      ...(apiVersion === undefined ? {} : { apiVersion }),
       ...(url === undefined ? {} : { url: this.accepted(url) }),
       ...(events === undefined ? {} : { events: unique(events) }),
     };
@@ -80,7 +86,7 @@ export class EndpointsService {
         const detail = `The endpoint has the ETag ${etag} now: read it again, and repeat the change`;
         throw new Problem(412, 'precondition_failed', detail, { field: 'If-Match' });
       }
-      return { ...wanted, ...this.toSettings({ id, headers: this.openHeaders(row) }, body) };
+      return { ...this.toSettings({ id, headers: this.openHeaders(row) }, body), ...wanted };
     });
     if (!changed) throw notFound('endpoint', id);
     // Committed first: nothing starts that these would miss.
@@ -144,6 +150,11 @@ export class EndpointsService {
     await this.waiting.closeAllOf(id, (closed) => this.announcer.deliveriesClosed(closed));
   }
 
+  /** The newest version of what is registered; where nothing is, what there will be is later than today. */
+  private async defaultVersion(tenantId: string): Promise<string> {
+    return (await this.types.newestVersion(tenantId)) ?? new Date().toISOString().slice(0, 10);
+  }
+
   private accepted(url: string): string {
     const judged = judgeUrl(url, this.addresses);
     if (!judged.ok) throw new Problem(422, 'invalid_url', judged.message, { field: 'url' });
@@ -172,6 +183,8 @@ export class EndpointsService {
       expiresAt: typeof body.expires_at === 'string' ? new Date(body.expires_at) : body.expires_at,
       ownerEmail: body.owner_email,
       pingIntervalMs: body.ping_interval_ms,
+      apiVersion: body.api_version ?? undefined,
+      filter: body.filter === undefined ? undefined : toFilterText(body.filter),
     };
     return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   }
@@ -199,6 +212,11 @@ export class EndpointsService {
     const view = { headers: headers && maskHeaders(headers), retryWaitsMs, maxInFlight };
     return { endpoint: toEndpoint(row, view), etag: toETag(row.version) };
   }
+}
+
+/** A filter without conditions is none. */
+function toFilterText(filter: Record<string, unknown> | null): string | null {
+  return filter === null || Object.keys(filter).length === 0 ? null : JSON.stringify(filter);
 }
 
 function unique(events: readonly string[]): string[] {

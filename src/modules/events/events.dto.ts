@@ -52,7 +52,7 @@ export const newEventDto = z
       .max(maxApiVersionLength)
       .nullish()
       .meta({
-        description: `Version of the data’s shape: 1 – ${maxApiVersionLength} characters, none of them control characters.`,
+        description: `Version of the data’s shape: 1 – ${maxApiVersionLength} characters, none of them control characters. Default: the newest version of its type, where that is registered with versions.`,
         example: '2026-01-31',
       }),
     tenant_id: z.string().regex(tenantIdPattern).nullish().meta({
@@ -92,7 +92,10 @@ export const eventDto = z
     created_at: timestamp().describe('When it happened: as published, in UTC, or the time of acceptance.'),
     source: z.string().nullable().describe('As published, or null.'),
     subject: z.string().nullable().describe('As published, or null.'),
-    api_version: z.string().nullable().describe('As published, or null.'),
+    api_version: z
+      .string()
+      .nullable()
+      .describe('As published; else the newest version of its type, where that has any; or null.'),
     tenant_id: z.string().meta({ description: 'The tenant on whose behalf it happened.', example: 'default' }),
     deliveries: z
       .array(eventDeliveryDto)
@@ -100,10 +103,25 @@ export const eventDto = z
   })
   .meta({ id: 'PublishedEvent', description: 'An event that is committed to Postgres, with its deliveries.' });
 
+const matchRule = {
+  decided_by: z
+    .enum(['events', 'filter', 'status'])
+    .describe('`events`: its event types. `filter`: its content filter. `status`: it is disabled or expired.'),
+  rule: z.string().nullable().meta({
+    description:
+      'What decided: the pattern of `events` that wants the type, the place in the filter that says no, or the status. Null: no pattern wants the type, or the filter lets it through.',
+    example: 'filter.amount.$gte',
+  }),
+};
+
 export const dryRunDto = z
   .object({
     dry_run: z.literal(true).describe('Nothing was stored.'),
     type: z.string().meta({ description: 'As published.', example: 'invoice.paid' }),
+    api_version: z
+      .string()
+      .nullable()
+      .describe('As published, or the newest version of its type; null where there is none.'),
     tenant_id: z.string().meta({ description: 'The tenant whose endpoints were looked at.', example: 'default' }),
     endpoints: z
       .array(
@@ -116,10 +134,22 @@ export const dryRunDto = z
               .describe(
                 '`pending`: it would go at once. `held`: when the endpoint is resumed or verified. `cancelled`: the endpoint is not verified, and the configuration says that such events are dropped.',
               ),
+            ...matchRule,
           })
           .meta({ id: 'DryRunEndpoint', description: 'An endpoint that would get the event.' }),
       )
       .describe('Who would get it.'),
+    others: z
+      .array(
+        z
+          .object({
+            endpoint_id: z.string().meta({ description: '`we_…`', example: 'we_01KC0000000000000000000001' }),
+            url: z.string().meta({ description: 'Where it would go.', example: 'https://hooks.example.com/posthorn' }),
+            ...matchRule,
+          })
+          .meta({ id: 'DryRunOther', description: 'An endpoint that would not get the event.' }),
+      )
+      .describe('Who would not get it, and why: of the newest 250 endpoints of the tenant.'),
   })
   .meta({ id: 'DryRun', description: 'What publishing would do.' });
 

@@ -11,6 +11,8 @@ import { toProblem } from '../../http/problems/to-problem.js';
 import { Metrics } from '../../telemetry/metrics.js';
 import { Tracing } from '../../telemetry/tracing.js';
 import { configToken } from '../../http/tokens.js';
+import { EventAdmission } from './event-admission.js';
+import { explainMatches } from './explain-match.js';
 import { type EventProblem, type EventResult, type PublishedEvent, readEvent, readEventBatch } from './event-body.js';
 import type { PublishQuery } from './events.dto.js';
 
@@ -29,6 +31,7 @@ export class EventsService {
   constructor(
     private readonly events: EventStore,
     private readonly firstAttempts: FirstAttempts,
+    private readonly admission: EventAdmission,
     private readonly metrics: Metrics,
     private readonly tracing: Tracing,
     @Inject(configToken) private readonly config: Config,
@@ -54,23 +57,33 @@ export class EventsService {
     const read = readEvent(body);
     if (!read.ok) throw eventProblem(read);
     const tenantId = tenantOf(access, read.event.tenantId);
-    const { type } = read.event;
-    if (query.dry_run) {
-      const matches = await this.events.matches(tenantId, type);
-      const endpoints = matches.map(({ endpointId, url, status }) => ({ endpoint_id: endpointId, url, status }));
-      return {
-        statusCode: 200,
-        answer: JSON.stringify({ dry_run: true, type, tenant_id: tenantId, endpoints }),
-        replayed: false,
-      };
-    }
-    const event = toNewEvent(read.event, tenantId, traceparent);
+    const [event] = await this.admission.admit([toNewEvent(read.event, tenantId, traceparent)]);
+    if (!event) throw new Error('the event was not judged');
+    if (query.dry_run) return this.dryRun(event);
     return this.store(tenantId, body, idempotencyKey, async (publish) => {
+      // Only now: a repeated request gets its first answer, whatever was registered since.
+      if (event instanceof Problem) throw event;
       const results = await publish([event]);
       const [result] = results;
       if (!result) throw new Error('the event got no result');
       return { answer: eventAnswer(result), results };
     });
+  }
+
+  private async dryRun(event: NewEvent | Problem): Promise<FixedAnswer> {
+    if (event instanceof Problem) throw event;
+    const { tenantId, type, apiVersion, data } = event;
+    const matches = await this.events.matches(tenantId, type, data);
+    const wantedBy = new Set(matches.map(({ endpointId }) => endpointId));
+    const { rules, others } = explainMatches(await this.events.endpointsToAsk(tenantId), wantedBy, event);
+    const endpoints = matches.map(({ endpointId, url, status }) => ({
+      endpoint_id: endpointId,
+      url,
+      status,
+      ...(rules.get(endpointId) ?? { decided_by: 'events', rule: null }),
+    }));
+    const answer = { dry_run: true, type, api_version: apiVersion, tenant_id: tenantId, endpoints, others };
+    return { statusCode: 200, answer: JSON.stringify(answer), replayed: false };
   }
 
   publishBatch(
@@ -91,7 +104,7 @@ export class EventsService {
     const { batchLimitEvents: maxEvents, bodyLimitBytes: maxEventBytes } = this.config.http;
     const read = readEventBatch(body, { maxEvents, maxEventBytes });
     if (!read.ok) throw eventProblem(read);
-    const items = read.items.map((item) => judgeItem(access, item, traceparent));
+    const items = await this.admission.admit(read.items.map((item) => judgeItem(access, item, traceparent)));
     const valid = items.filter((item): item is NewEvent => !(item instanceof Problem));
     return this.store(tenantOf(access, null), body, idempotencyKey, async (publish) => {
       const results = await publish(valid);

@@ -19,6 +19,8 @@ describe('an endpoint', () => {
     expect(answer.status).toBe(201);
     expect(answer.body).toEqual({
       id: expect.stringMatching(/^we_[0-9A-Z]{26}$/),
+      api_version: expect.stringMatching(/^\d{4}-\d\d-\d\d$/),
+      filter: null,
       tenant_id: 'default',
       url,
       events: ['invoice.*', '*'],

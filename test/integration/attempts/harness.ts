@@ -16,7 +16,11 @@ import { EventStore } from '../../../src/database/event-store.js';
 import { PaceStore } from '../../../src/database/pace-store.js';
 import { NoticeStore } from '../../../src/database/notice-store.js';
 import { type ClosedDelivery, WaitingDeliveries } from '../../../src/database/waiting-deliveries.js';
+import { EventTypeStore } from '../../../src/database/event-type-store.js';
+import { RenditionStore } from '../../../src/database/rendition-store.js';
 import { DeliveryClient } from '../../../src/delivery/delivery-client.js';
+import { PayloadShaper } from '../../../src/payload/payload-shaper.js';
+import { Sandbox } from '../../../src/payload/sandbox.js';
 import { newId } from '../../../src/security/new-id.js';
 import { SecretBox } from '../../../src/security/secret-box.js';
 import { createTestDatabase } from '../../support/engines.js';
@@ -49,6 +53,7 @@ export class Attempts {
   readonly notices: NoticeStore;
   readonly paces: PaceStore;
   readonly client = new DeliveryClient({ allowHttp: 'loopback', allowedCidrs: [parseCidr('127.0.0.0/8')] });
+  readonly sandbox = new Sandbox({ timeoutMs: 250, maxOutputBytes: 65_536 });
   readonly runner: AttemptRunner;
   /** What Temporal was told. */
   readonly told: { letters: string[]; closed: ClosedDelivery[]; changed: string[] } = {
@@ -107,6 +112,7 @@ export class Attempts {
       waiting: this.waiting,
       letters: this.letters,
       sender,
+      payloads: new PayloadShaper(new EventTypeStore(this.db), new RenditionStore(this.db), this.sandbox),
       announcer: {
         letterAdded: async (endpointId) => void this.told.letters.push(endpointId),
         endpointChanged: async (endpointId) => void this.told.changed.push(endpointId),
@@ -262,6 +268,7 @@ export class Attempts {
 
   async stop(): Promise<void> {
     await this.client.close();
+    await this.sandbox.close();
     if (this.db.isInitialized) await this.db.destroy();
   }
 }
