@@ -26,7 +26,9 @@ import { BacklogStore } from './database/backlog-store.js';
 import { EndpointHealthStore } from './database/endpoint-health-store.js';
 import type { AddressPolicy } from './delivery/address-policy.js';
 import { readCertificates } from './delivery/ca-file.js';
+import { AuthorizedSender } from './delivery/authorized-sender.js';
 import { DeliveryClient } from './delivery/delivery-client.js';
+import { TokenSource } from './delivery/token-source.js';
 import { createMailer, type Mailer } from './mail/mailer.js';
 import { pause } from './pause.js';
 import { SecretBox } from './security/secret-box.js';
@@ -79,6 +81,7 @@ export class Core {
   readonly notices: NoticeStore;
   readonly mailer: Mailer | null;
   readonly client: DeliveryClient;
+  readonly sender: AuthorizedSender;
   readonly caller: EndpointCaller;
   readonly letters: DeadLetterStore;
   readonly letterLists: LetterStore;
@@ -107,6 +110,7 @@ export class Core {
       allowedCidrs,
       workflowTaskTimeoutMs,
       caFile,
+      proxy,
       maxInFlight,
       retryShare,
       queueAgeMs,
@@ -138,11 +142,19 @@ export class Core {
     this.waiting = new CountedWaiting(metrics, gauges, this.db, letterExpiryMs);
     this.secrets = new SecretBox(options.keyRing);
     this.addresses = { allowHttp, allowedCidrs };
-    this.client = new DeliveryClient({ ...this.addresses, extraCa: readCertificates(caFile) });
+    this.client = new DeliveryClient({ ...this.addresses, extraCa: readCertificates(caFile), proxy });
+    const tokens = new TokenSource({
+      client: this.client,
+      record: (report) =>
+        this.health.recordToken(report).catch((error: unknown) => {
+          log.warn({ endpoint_id: report.endpointId, err: error }, 'a request for a token is not recorded');
+        }),
+    });
+    this.sender = new AuthorizedSender({ client: this.client, tokens });
     const { publicHost, publicUrl } = config;
     this.caller = new EndpointCaller({
       store: this.health,
-      sender: this.client,
+      sender: this.sender,
       secrets: this.secrets,
       settings: { publicHost, publicUrl, maxInFlight },
       now: Date.now,

@@ -47,7 +47,7 @@ export class WorkerProcess {
         deliveryRuns: core.deliveryRuns,
         mailer: core.mailer,
         caller: core.caller,
-        sender: core.client,
+        sender: core.sender,
         announcer: core.announcer,
         secrets: core.secrets,
         settings: config.delivery,

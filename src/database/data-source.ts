@@ -4,6 +4,7 @@ import { Initial1764500000000 } from './migrations/1764500000000-initial.js';
 import { EndpointSettings1764600000000 } from './migrations/1764600000000-endpoint-settings.js';
 import { EndpointHealth1764700000000 } from './migrations/1764700000000-endpoint-health.js';
 import { SeeAndRepair1764800000000 } from './migrations/1764800000000-see-and-repair.js';
+import { Credentials1765000000000 } from './migrations/1765000000000-credentials.js';
 
 export type { DataSource };
 
@@ -39,6 +40,7 @@ export function createDataSource({ url, poolSize }: DatabaseOptions): DataSource
       EndpointSettings1764600000000,
       EndpointHealth1764700000000,
       SeeAndRepair1764800000000,
+      Credentials1765000000000,
     ],
     migrationsTableName: 'schema_migrations',
     migrationsTransactionMode: 'each',

@@ -27,6 +27,7 @@ import { EndpointActionsController } from '../modules/endpoints/endpoint-actions
 import { EndpointCallsService } from '../modules/endpoints/endpoint-calls.service.js';
 import { EndpointSecretsController } from '../modules/endpoints/endpoint-secrets.controller.js';
 import { EndpointSecretsService } from '../modules/endpoints/endpoint-secrets.service.js';
+import { WebhookKeysController } from '../modules/endpoints/webhook-keys.controller.js';
 import { EndpointsController } from '../modules/endpoints/endpoints.controller.js';
 import { EndpointsService } from '../modules/endpoints/endpoints.service.js';
 import { EventsController } from '../modules/events/events.controller.js';
@@ -99,6 +100,7 @@ class CoreModule {
     EndpointsController,
     EndpointActionsController,
     EndpointSecretsController,
+    WebhookKeysController,
     ConsentController,
     DeliveriesController,
     DeadLettersController,

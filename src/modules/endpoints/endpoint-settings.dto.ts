@@ -11,6 +11,7 @@ import {
   signatureNames,
   verificationWays,
 } from '../../domain/profiles.js';
+import { credentialSettings } from './endpoint-credentials.dto.js';
 import { exampleSecret, judgeSecret, maxSecretBytes, minSecretBytes } from '../../domain/signing-secret.js';
 import { printableName } from '../../http/problems/problem.js';
 import { freeText } from '../../http/text.dto.js';
@@ -113,7 +114,7 @@ export const requiredSettings = {
     .refine((text) => !/\p{Cs}/u.test(text), { error: urlRule, params: { code: 'invalid_url' } })
     .meta({
       description:
-        'Where to POST. https and a public address, unless the configuration allows more; no user name, no fragment; at most 2,048 characters.',
+        'Where to POST. https and a public address, unless the configuration allows more; no fragment; at most 2,048 characters. A user name and password in it become `credentials`, and are never shown again.',
       example: 'https://hooks.example.com/posthorn',
     }),
   events: z
@@ -188,6 +189,7 @@ export const optionalSettings = {
       '`full`: the data as published. `thin`: only what names the event, for the consumer to fetch the rest. Default: `full`.',
     example: 'full',
   }),
+  ...credentialSettings,
   headers: texts((given) => {
     const judged = judgeHeaders(given);
     return judged.ok ? null : judged;
