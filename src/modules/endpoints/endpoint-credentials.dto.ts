@@ -123,9 +123,9 @@ export const credentialSettings = {
       const judged = judgeClientCertificate(certificate, private_key, Date.now());
       if (!judged.ok) context.addIssue({ code: 'custom', path: [judged.field], message: judged.rule });
     })
+    .meta({ id: 'NewClientCertificate', description: 'A client certificate and its key, both PEM.' })
     .nullable()
     .meta({
-      id: 'NewClientCertificate',
       description:
         'The client certificate for endpoints that ask for one (mutual TLS), with its key. Kept encrypted. Default: none.',
     }),
