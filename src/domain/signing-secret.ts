@@ -10,7 +10,7 @@ export type SecretType = (typeof secretTypes)[number];
 export const minSecretBytes = 32;
 export const maxSecretBytes = 64;
 
-/** Of a key pair that was thrown away. */
+/** Of a key pair that everybody knows. */
 export const examplePublicKey = `${publicKeyPrefix}1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4=`;
 
 /** Of 32 bytes, and plainly nobody's secret. */

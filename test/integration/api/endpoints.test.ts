@@ -132,7 +132,7 @@ describe('a URL', () => {
     ['http://hooks.example.com/', /https/],
     ['hooks.example.com', /absolute/],
     ['https://', /host/],
-    ['https://user:pass@hooks.example.com/', /user name or password/],
+    ['https://@hooks.example.com/', /user name and password/],
     ['https://hooks.example.com/#part', /fragment/],
     ['https://hooks.example.com/a b', /spaces/],
     ['https://hooks.example.com\\path', /backslash/],
