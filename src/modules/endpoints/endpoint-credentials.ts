@@ -32,7 +32,7 @@ export function takeUserinfo(url: string): { url: string; credentials: Credentia
     throw new Problem(
       422,
       'invalid_url',
-      'the user name and password in a URL are percent-encoded UTF-8 without control characters, and no colon is in the user name',
+      'the user name and password in a URL are percent-encoded UTF-8 without control characters, and no colon is in the user name; an accepted example is https://hooks.example.com/posthorn',
       { field: 'url' },
     );
   }

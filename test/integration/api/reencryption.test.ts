@@ -39,7 +39,7 @@ it('everything is encrypted with the first key of the ring, and then only that k
   const { id } = await api.createEndpoint('http://127.0.0.1:9/hook', ['a'], settings);
   for (let n = 0; n < 2; n++) await api.createEndpoint('http://127.0.0.1:9/hook', ['a'], settings);
   await api.post(`${path}/${id}/secrets`);
-  const credentials = { type: 'bearer', token: 'a token' };
+  const credentials = { type: 'bearer', token: '3f9a' };
   const signature = 'standard_webhooks_ed25519';
   const guarded = { credentials, client_certificate: clientCertificates.a, signature };
   await api.createEndpoint('https://hooks.example.com/', ['a'], guarded);
