@@ -35,17 +35,17 @@ export function openEndpoint(
   retryWaitsMs: readonly number[] | null,
 ): OpenedEndpoint {
   const { url, payload, sealedHeaders, sealedCredentials, sealedClientCertificate, sealedSecrets } = endpoint;
-  const open = <T>(text: string | null, context: (endpointId: string) => string): T | null =>
-    text === null ? null : (JSON.parse(sealed.open(text, context(endpointId))) as T);
+  const open = (text: string | null, context: (endpointId: string) => string): unknown =>
+    text === null ? null : JSON.parse(sealed.open(text, context(endpointId)));
   return {
     ...effectiveSettings(endpoint, retryWaitsMs),
     url,
     payload,
-    headers: open<Record<string, string>>(sealedHeaders, headersContext) ?? {},
+    headers: (open(sealedHeaders, headersContext) ?? {}) as Record<string, string>,
     authorization: authorize(
       endpointId,
-      open<Credentials>(sealedCredentials, credentialsContext),
-      open<StoredClientCertificate>(sealedClientCertificate, clientCertificateContext),
+      open(sealedCredentials, credentialsContext) as Credentials | null,
+      open(sealedClientCertificate, clientCertificateContext) as StoredClientCertificate | null,
     ),
     secrets: sealedSecrets.map((text) => sealed.open(text, endpointId)),
   };

@@ -88,10 +88,14 @@ export class TokenSource {
     }
     const read = readAnswer(answer);
     const { endpointId } = request;
-    const result = typeof read === 'string' ? failed(request, read) : null;
-    await this.options.record({ endpointId, statusCode: answer.statusCode, problem: result?.problem ?? null });
-    if (result !== null || typeof read === 'string') return result ?? failed(request, 'failed');
+    const { statusCode } = answer;
+    if (typeof read === 'string') {
+      const failure = failed(request, read);
+      await this.options.record({ endpointId, statusCode, problem: failure.problem });
+      return failure;
+    }
     this.#keep(request.cacheKey, read);
+    await this.options.record({ endpointId, statusCode, problem: null });
     return { ok: true, value: read.value, isFresh: true };
   }
 
@@ -150,7 +154,7 @@ function readAnswer({ statusCode, errorMessage, responseBody, responseTruncated 
     const known = typeof error === 'string' && knownErrors.has(error) ? ` (${error})` : '';
     return `${errorMessage ?? 'no answer'}${known}`;
   }
-  if (responseTruncated) return `${errorMessage ?? 'the answer is larger than 16 KiB'}`;
+  if (responseTruncated) return errorMessage ?? 'the answer is larger than 16 KiB';
   if (fields === null) return 'the answer is not a JSON object';
   const { access_token: value, token_type: type, expires_in: seconds } = fields;
   if (typeof value !== 'string' || value === '') return 'the answer has no access_token';

@@ -27,7 +27,7 @@ export class TokenServer {
       request.on('end', () => {
         const form = new URLSearchParams(Buffer.concat(chunks).toString());
         tokens.requests.push({ authorization: request.headers.authorization, form });
-        if (tokens.answer) return void tokens.answer(reply);
+        if (tokens.answer) return tokens.answer(reply);
         const token = `token-${tokens.tokens.length + 1}-that-stays-out`;
         tokens.tokens.push(token);
         reply.writeHead(200, { 'content-type': 'application/json' });

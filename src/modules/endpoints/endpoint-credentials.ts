@@ -74,7 +74,7 @@ export class EndpointCredentials {
         `the endpoint’s credentials set this header: take it out of headers, or set credentials to null`,
       );
     }
-    const certificate = this.open<StoredClientCertificate>(row.sealed_client_certificate, clientCertificateContext(id));
+    const certificate = this.openCertificate(row);
     const { client_certificate: wanted } = given;
     if ((wanted ?? (wanted === undefined && certificate)) && url.startsWith('http:'))
       throw fault(
@@ -100,10 +100,7 @@ export class EndpointCredentials {
   } {
     const credentials = this.openCredentials(row);
     const expiresAt = row.client_certificate_expires_at;
-    const certificate = this.open<StoredClientCertificate>(
-      row.sealed_client_certificate,
-      clientCertificateContext(row.id),
-    );
+    const certificate = this.openCertificate(row);
     const facts = certificate && describeCertificate(certificate.certificate);
     const unreadable = row.sealed_credentials === null ? null : { type: 'unreadable' as const };
     return {
@@ -129,14 +126,18 @@ export class EndpointCredentials {
   }
 
   private openCredentials({ id, sealed_credentials }: Sealed): Credentials | null {
-    return this.open<Credentials>(sealed_credentials, credentialsContext(id));
+    return this.open(sealed_credentials, credentialsContext(id)) as Credentials | null;
+  }
+
+  private openCertificate({ id, sealed_client_certificate }: Sealed): StoredClientCertificate | null {
+    return this.open(sealed_client_certificate, clientCertificateContext(id)) as StoredClientCertificate | null;
   }
 
   /** Null also where it can't be decrypted: one endpoint must not break a list. */
-  private open<T>(sealed: string | null, context: string): T | null {
+  private open(sealed: string | null, context: string): unknown {
     if (sealed === null) return null;
     try {
-      return JSON.parse(this.box.open(sealed, context)) as T;
+      return JSON.parse(this.box.open(sealed, context));
     } catch (error) {
       if (error instanceof SecretBoxError) return null;
       throw error;

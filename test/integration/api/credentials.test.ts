@@ -13,6 +13,7 @@ const path = '/v1/webhooks/subscriptions';
 const url = 'https://hooks.example.com/in';
 const patch = (at: string, body: object) => posthorn.api.call('PATCH', at, body);
 const create = (body: object) => posthorn.api.post(path, { url, events: ['a'], ...body });
+const keysOf = (id: string) => fetch(`${posthorn.api.baseUrl}/.well-known/webhook-keys/${id}`);
 const secret = 'secret-that-stays-out';
 const oauth = {
   type: 'oauth2_client_credentials',
@@ -231,7 +232,6 @@ describe('a client certificate', () => {
 
 describe('Ed25519 keys', () => {
   const signature = 'standard_webhooks_ed25519';
-  const keysOf = (id: string) => fetch(`${posthorn.api.baseUrl}/.well-known/webhook-keys/${id}`);
 
   it('are made with the endpoint, shown by their public half, and published to everybody', async () => {
     const created = await create({ signature });

@@ -23,6 +23,7 @@ const through = ({ port }: { port: number }, { resolves = false, userinfo = '', 
   resolves,
 });
 
+const unable = () => Promise.reject(new Error('looked up'));
 const secure = () => newEndpoint((socket) => socket.write(ok('200 OK', 'seen')), { tls: certificates.receiver });
 const trusting = { allowHttp: 'off', extraCa: [certificates.authority] } as const;
 
@@ -89,8 +90,7 @@ describe('a proxy that resolves names', () => {
   it('is told the name, which we never look up', async () => {
     const [endpoint, proxy] = [await secure(), await newProxy()];
     proxy.target = { host: '127.0.0.1', port: endpoint.port };
-    const resolve = () => Promise.reject(new Error('looked up'));
-    const client = newClient({ ...trusting, resolve, proxy: through(proxy, { resolves: true }) });
+    const client = newClient({ ...trusting, resolve: unable, proxy: through(proxy, { resolves: true }) });
     const answer = await client.send(post('https://receiver.test/hook'));
     expect(answer).toMatchObject({ statusCode: 200, errorCode: null, remoteAddress: null });
     expect(proxy.targets).toEqual(['receiver.test:443']);

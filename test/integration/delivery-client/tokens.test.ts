@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parseCidr } from '../../../src/config/cidr.js';
 import { AuthorizedSender } from '../../../src/delivery/authorized-sender.js';
@@ -173,10 +174,11 @@ describe('an answer 401', () => {
   });
 });
 
+const json = (status: number, body: unknown) => (reply: ServerResponse) =>
+  void reply.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+
 describe('a token server that gives none', () => {
-  const json = (status: number, body: unknown) => (reply: import('node:http').ServerResponse) =>
-    void reply.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
-  const ways: [string, (reply: import('node:http').ServerResponse) => void, string][] = [
+  const ways: [string, (reply: ServerResponse) => void, string][] = [
     ['503', (reply) => void reply.writeHead(503).end(secret), 'answered 503'],
     [
       'an error by name',
