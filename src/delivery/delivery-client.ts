@@ -44,7 +44,7 @@ export interface OutboundAnswer {
   /** What is kept is not the whole answer. */
   readonly responseTruncated: boolean;
   readonly remoteAddress: string | null;
-  /** A pooled connection had ended under the first request, so it went out once more: the endpoint may have seen two. */
+  /** It went out once more, since a pooled connection had ended under it, or another token was needed: the endpoint may have seen two. */
   readonly resent: boolean;
   /** A packet left this machine, or may have. */
   readonly dialled: boolean;
