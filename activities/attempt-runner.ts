@@ -101,7 +101,11 @@ export class AttemptRunner {
     const answer =
       'problem' in request ? notSent(this.deps.now(), request.problem) : await this.deps.sender.send(request);
     // Nothing was sent: its span ends nowhere, and is never told.
-    if (isUnsent(answer)) return { kind: 'not_sent', cause: answer.noSlot ? 'no_connection_free' : 'proxy_failed' };
+    if (answer.noSlot) return { kind: 'not_sent', cause: 'no_connection_free' };
+    if (isUnsent(answer)) {
+      this.deps.log.warn({ ...idsOf(delivery), error: answer.errorMessage }, 'attempt not sent: the proxy failed');
+      return { kind: 'not_sent', cause: 'proxy_failed' };
+    }
     try {
       return await this.recordPatiently(input, delivery, answer);
     } finally {
