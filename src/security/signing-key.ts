@@ -3,9 +3,6 @@ import { publicKeyPrefix, signingKeyPrefix } from '../domain/signing-secret.js';
 
 const seedBytes = 32;
 const publicBytes = 32;
-/** What stands before the seed in the DER form of an Ed25519 key (RFC 8410, section 7). */
-const pkcs8Prefix = Buffer.from('302e020100300506032b657004220420', 'hex');
-
 export interface SigningKey {
   /** `whsk_` and base64 of the 32 bytes of the seed and the 32 of the public key: Standard Webhooks' form. */
   readonly secret: string;
@@ -31,10 +28,12 @@ export function readSigningKey(text: string): { readonly key: KeyObject; readonl
   const base64 = text.slice(signingKeyPrefix.length);
   const bytes = Buffer.from(base64, 'base64');
   if (bytes.length !== seedBytes + publicBytes || bytes.toString('base64') !== base64) return null;
-  const der = Buffer.concat([pkcs8Prefix, bytes.subarray(0, seedBytes)]);
-  const key = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
   const publicHalf = bytes.subarray(seedBytes);
-  // Another public half would make signatures that give the private key away.
-  if (!Buffer.from(key.export({ format: 'jwk' }).x ?? '', 'base64url').equals(publicHalf)) return null;
+  // As a JWK, since OpenSSL takes ten times as long to find out what a DER is.
+  const d = bytes.subarray(0, seedBytes).toString('base64url');
+  const x = publicHalf.toString('base64url');
+  const key = createPrivateKey({ key: { kty: 'OKP', crv: 'Ed25519', d, x }, format: 'jwk' });
+  // Node doesn't compare them; by another public half nobody could verify.
+  if (key.export({ format: 'jwk' }).x !== x) return null;
   return { key, publicKey: publicKeyPrefix + publicHalf.toString('base64') };
 }
