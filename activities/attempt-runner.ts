@@ -3,7 +3,7 @@ import type { ActivityDependencies, AttemptWatch } from './ports.js';
 import type { AttemptRecord, LoadedDelivery, RecordResult } from '../src/database/attempt-rows.js';
 import type { OutboundAnswer } from '../src/delivery/delivery-client.js';
 import { openEndpoint } from '../src/delivery/open-endpoint.js';
-import type { OutboundRequest } from '../src/delivery/outbound.js';
+import { isUnsent, type OutboundRequest } from '../src/delivery/outbound.js';
 import { AttemptConfigError, buildAttemptRequest } from '../src/delivery/attempt-request.js';
 import type { ShapedPayload } from '../src/payload/payload-shaper.js';
 import { isTerminal } from '../src/domain/closed-lists.js';
@@ -107,6 +107,10 @@ export class AttemptRunner {
       'problem' in request ? notSent(this.deps.now(), request.problem) : await this.deps.sender.send(request);
     // Nothing was sent: its span ends nowhere, and is never told.
     if (answer.noSlot) return { kind: 'not_sent', cause: 'no_connection_free' };
+    if (isUnsent(answer)) {
+      this.deps.log.warn({ ...idsOf(delivery), error: answer.errorMessage }, 'attempt not sent: the proxy failed');
+      return { kind: 'not_sent', cause: 'proxy_failed' };
+    }
     try {
       return await this.recordPatiently(input, delivery, answer);
     } finally {

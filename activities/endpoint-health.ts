@@ -36,6 +36,7 @@ export function createHealthActivities({ health, waiting, announcer }: ActivityD
     tellRefused: ({ endpointId }) => health.tellRefused(endpointId),
     tellRecovered: ({ endpointId }) => health.tellRecovered(endpointId),
     tellExpiring: ({ endpointId }) => health.tellExpiring(endpointId),
+    tellCertificateExpiring: ({ endpointId }) => health.tellCertificateExpiring(endpointId),
   };
 }
 
@@ -79,6 +80,6 @@ function outcomeOf(report: CallReport | null): CallOutcome {
   if (!report) return { result: 'not_due', way: null, statusCode: null, error: null };
   const { passed, sent, way, statusCode, errorCode } = report;
   // Nothing left this process: Temporal tries again in a moment.
-  if (!sent) throw new Error('no connection was free');
+  if (!sent) throw new Error('nothing was sent: no connection was free, or the proxy failed');
   return { result: passed ? 'passed' : 'failed', way, statusCode, error: errorCode };
 }

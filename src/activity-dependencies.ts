@@ -19,7 +19,7 @@ export function activityDependencies(core: Core): ActivityDependencies {
     deliveryRuns: core.deliveryRuns,
     mailer: core.mailer,
     caller: core.caller,
-    sender: core.client,
+    sender: core.sender,
     payloads: core.payloads,
     announcer: core.announcer,
     secrets: core.secrets,

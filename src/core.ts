@@ -30,7 +30,9 @@ import { BacklogStore } from './database/backlog-store.js';
 import { EndpointHealthStore } from './database/endpoint-health-store.js';
 import type { AddressPolicy } from './delivery/address-policy.js';
 import { readCertificates } from './delivery/ca-file.js';
+import { AuthorizedSender } from './delivery/authorized-sender.js';
 import { DeliveryClient } from './delivery/delivery-client.js';
+import { TokenSource } from './delivery/token-source.js';
 import { createMailer, type Mailer } from './mail/mailer.js';
 import { activityDependencies } from './activity-dependencies.js';
 import { AttemptRunner } from '../activities/attempt-runner.js';
@@ -103,6 +105,7 @@ export class Core {
   readonly notices: NoticeStore;
   readonly mailer: Mailer | null;
   readonly client: DeliveryClient;
+  readonly sender: AuthorizedSender;
   readonly caller: EndpointCaller;
   readonly letters: DeadLetterStore;
   readonly letterLists: LetterStore;
@@ -133,6 +136,7 @@ export class Core {
       allowedCidrs,
       workflowTaskTimeoutMs,
       caFile,
+      proxy,
       maxInFlight,
       retryShare,
       queueAgeMs,
@@ -170,11 +174,19 @@ export class Core {
     this.waiting = new CountedWaiting(metrics, this.db, letterExpiryMs);
     this.secrets = new SecretBox(options.keyRing);
     this.addresses = { allowHttp, allowedCidrs };
-    this.client = new DeliveryClient({ ...this.addresses, extraCa: readCertificates(caFile) });
+    this.client = new DeliveryClient({ ...this.addresses, extraCa: readCertificates(caFile), proxy });
+    const tokens = new TokenSource({
+      client: this.client,
+      record: (report) =>
+        this.health.recordToken(report).catch((error: unknown) => {
+          log.warn({ endpoint_id: report.endpointId, err: error }, 'a request for a token is not recorded');
+        }),
+    });
+    this.sender = new AuthorizedSender({ client: this.client, tokens });
     const { publicHost, publicUrl } = config;
     this.caller = new EndpointCaller({
       store: this.health,
-      sender: this.client,
+      sender: this.sender,
       secrets: this.secrets,
       settings: { publicHost, publicUrl, maxInFlight },
       now: Date.now,

@@ -113,6 +113,9 @@ async function perform(task: HealthTask, endpointId: string, host: string): Prom
     case 'tell_expiring':
       await health.tellExpiring({ endpointId });
       return;
+    case 'tell_certificate_expiring':
+      await health.tellCertificateExpiring({ endpointId });
+      return;
   }
 }
 

@@ -67,6 +67,8 @@ export interface HealthActivities {
   tellRecovered(input: EndpointInput): Promise<void>;
   /** … that its date comes near. */
   tellExpiring(input: EndpointInput): Promise<void>;
+  /** … that its client certificate ends soon. */
+  tellCertificateExpiring(input: EndpointInput): Promise<void>;
 }
 
 /** Ordinary activities on `posthorn-attempts`: they call somebody, so they may hang as attempts do. */

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { parseDurationMs } from './duration.js';
+import { parseProxyUrl } from './proxy-url.js';
 import { parseKeyRing } from './key-ring.js';
 import { parseCidr } from './cidr.js';
 
@@ -103,6 +104,8 @@ const variables = {
     .refine((ms) => ms >= 60_000, 'must be at least 1m')
     .default(3_600_000),
   POSTHORN_DELIVERY_CA_FILE: z.string().min(1).optional(),
+  POSTHORN_DELIVERY_PROXY_URL: parsed(parseProxyUrl).optional(),
+  POSTHORN_DELIVERY_PROXY_RESOLVES: flag.optional(),
   POSTHORN_VERIFICATION_REQUIRED: flag.default(true),
   POSTHORN_VERIFICATION_EVENTS: z.enum(['hold', 'drop']).default('hold'),
   POSTHORN_VERIFICATION_EXPIRY: parsed(parseDurationMs)
@@ -209,6 +212,10 @@ export function loadConfig(kind: ProcessKind, env: NodeJS.ProcessEnv = process.e
         `${key} is not a setting of Posthorn: correct or unset it (docs/reference/configuration.md lists them all)`,
       );
   }
+  if (given['POSTHORN_DELIVERY_PROXY_RESOLVES'] !== undefined && given['POSTHORN_DELIVERY_PROXY_URL'] === undefined)
+    problems.push(
+      'POSTHORN_DELIVERY_PROXY_RESOLVES: says something about POSTHORN_DELIVERY_PROXY_URL, which is not set',
+    );
   const retention = result.success ? retentionOf(result.data, problems) : null;
   if (!result.success || !retention || problems.length > 0) throw new ConfigError(problems);
   const v = result.data;
@@ -272,6 +279,10 @@ export function loadConfig(kind: ProcessKind, env: NodeJS.ProcessEnv = process.e
       queueAgeMs: v.POSTHORN_DELIVERY_QUEUE_AGE,
       /** PEM certificates to trust beside the public ones. */
       caFile: v.POSTHORN_DELIVERY_CA_FILE ?? null,
+      /** Through which all calls to endpoints leave; null: they leave directly. `resolves`: it looks their names up. */
+      proxy: v.POSTHORN_DELIVERY_PROXY_URL
+        ? { ...v.POSTHORN_DELIVERY_PROXY_URL, resolves: v.POSTHORN_DELIVERY_PROXY_RESOLVES ?? false }
+        : null,
       letterExpiryMs: v.POSTHORN_DELIVERY_LETTER_EXPIRY,
       alertWindowMs: v.POSTHORN_DELIVERY_ALERT_WINDOW,
       /** Null: the server's 10 s. After this long a killed worker's first attempts go on elsewhere. */

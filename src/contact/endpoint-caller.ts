@@ -3,7 +3,7 @@ import type { EndpointTarget, EndpointHealthStore } from '../database/endpoint-h
 import { AttemptConfigError, buildSignedRequest } from '../delivery/attempt-request.js';
 import type { OutboundAnswer } from '../delivery/delivery-client.js';
 import { consentContext, type OpenedEndpoint, openEndpoint, type SealedTexts } from '../delivery/open-endpoint.js';
-import type { OutboundRequest } from '../delivery/outbound.js';
+import { isUnsent, type OutboundRequest } from '../delivery/outbound.js';
 import { userAgent } from '../delivery/user-agent.js';
 import { idPrefixes } from '../domain/ids.js';
 import { type ProfileName, profiles, type VerificationWay } from '../domain/profiles.js';
@@ -169,11 +169,13 @@ export class EndpointCaller {
       'handshake',
       (answer) =>
         (answer.statusCode === 200 || answer.statusCode === 204) && grantsOrigin(answer.responseHeaders, publicHost),
-      ({ url, headers, timeoutMs }) => ({
+      ({ url, headers, authorization: { headers: credentials, ...authorization }, timeoutMs }) => ({
+        ...authorization,
         method: 'OPTIONS',
         url,
         headers: {
           ...headers,
+          ...credentials,
           'User-Agent': userAgent,
           'WebHook-Request-Origin': publicHost,
           'WebHook-Request-Rate': String((target.rateLimitPerSecond ?? requestedRatePerMinute / 60) * 60),
@@ -213,7 +215,7 @@ export class EndpointCaller {
       ...request,
       slot: { key: `${target.endpointId}/calls`, max: target.call.maxInFlight ?? settings.maxInFlight },
     });
-    if (answer.noSlot) return { ...report(way, false, answer), sent: false };
+    if (isUnsent(answer)) return { ...report(way, false, answer), sent: false };
     const passed = passes(answer);
     const silent = passed || answer.errorCode !== null;
     return {

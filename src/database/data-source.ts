@@ -8,6 +8,7 @@ import { SeeAndRepair1764800000000 } from './migrations/1764800000000-see-and-re
 import { DeliveryPast1764850000000 } from './migrations/1764850000000-delivery-past.js';
 import { ExpressLane1764880000000 } from './migrations/1764880000000-express-lane.js';
 import { EventCatalogue1764900000000 } from './migrations/1764900000000-event-catalogue.js';
+import { Credentials1765000000000 } from './migrations/1765000000000-credentials.js';
 
 export type { DataSource };
 
@@ -70,6 +71,7 @@ export function createDataSource({ url, poolSize }: DatabaseOptions): Database {
       DeliveryPast1764850000000,
       ExpressLane1764880000000,
       EventCatalogue1764900000000,
+      Credentials1765000000000,
     ],
     migrationsTableName: 'schema_migrations',
     migrationsTransactionMode: 'each',

@@ -24,6 +24,8 @@ export interface HealthReport {
   readonly missed: { readonly since: Date; readonly events: number } | null;
   /** Newest first. */
   readonly notices: readonly ToldNotice[];
+  /** Requests for OAuth 2.0 tokens; null: there were none. */
+  readonly token: TokenEvidence | null;
   /** As things stand, soonest first. */
   readonly coming: readonly { readonly what: HealthTask; readonly at: Date }[];
   readonly mail: {
@@ -33,6 +35,14 @@ export interface HealthReport {
     readonly lastError: string | null;
     readonly nextAt: Date | null;
   };
+}
+
+export interface TokenEvidence {
+  readonly requests: number;
+  readonly lastAt: Date;
+  readonly lastStatusCode: number | null;
+  readonly lastError: string | null;
+  readonly lastSuccessAt: Date | null;
 }
 
 export interface FailedAnswer {
@@ -90,6 +100,8 @@ export async function readEvidence(db: DataSource, tenantId: string, id: string)
                limit ${countLimits.events}) x) end as missed_events,
             (select coalesce(json_agg(n), '[]') from (select id, type, created_at, mail_status, mail_error from told
                order by id desc limit ${shownNotices}) n) as notices,
+            (select row_to_json(c) from (select tries, last_at, last_status_code, last_error, passed_at from endpoint_checks
+               where endpoint_id = e.id and kind = 'token') c) as token,
             (select count(*)::int from told where mail_status = 'pending') as mails_pending,
             (select count(*)::int from told where mail_status = 'failed') as mails_failed,
             (select mail_error from told where mail_error is not null order by id desc limit 1) as mail_error,
@@ -131,6 +143,13 @@ export function toHealthReport(row: EvidenceRow, now: EndpointNow, plan: Endpoin
       mailStatus: notice.mail_status,
       mailError: notice.mail_error,
     })),
+    token: row.token && {
+      requests: row.token.tries,
+      lastAt: new Date(row.token.last_at),
+      lastStatusCode: row.token.last_status_code,
+      lastError: row.token.last_error,
+      lastSuccessAt: row.token.passed_at === null ? null : new Date(row.token.passed_at),
+    },
     coming: plan.coming.map(({ task, inMs }) => ({ what: task, at: new Date(readAt + inMs) })),
     mail: {
       ownerEmail: row.owner_email,
@@ -145,6 +164,13 @@ export function toHealthReport(row: EvidenceRow, now: EndpointNow, plan: Endpoin
 export interface EvidenceRow {
   readonly pace: HealthReport['pace'];
   readonly owner_email: string | null;
+  readonly token: {
+    readonly tries: number;
+    readonly last_at: string;
+    readonly last_status_code: number | null;
+    readonly last_error: string | null;
+    readonly passed_at: string | null;
+  } | null;
   readonly attempts: number;
   readonly failed_attempts: number;
   readonly last_failures: readonly {

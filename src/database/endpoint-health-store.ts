@@ -8,6 +8,7 @@ import {
 } from '../domain/endpoint-plan.js';
 import { probeForMs, probeWaitMs } from '../domain/probing.js';
 import type { VerificationWay } from '../domain/profiles.js';
+import type { TokenReport } from '../delivery/token-source.js';
 import {
   type ActionResult,
   enableEndpoint,
@@ -183,6 +184,18 @@ export class EndpointHealthStore {
     );
   }
 
+  /** A request for an OAuth 2.0 token that the endpoint's requests need. */
+  async recordToken({ endpointId, statusCode, problem }: TokenReport): Promise<void> {
+    await this.db.query(
+      `insert into endpoint_checks as c (endpoint_id, kind, tries, last_at, last_status_code, last_error, passed_at)
+       values ($1, 'token', 1, now(), $2, $3, case when $3::text is null then now() end)
+       on conflict (endpoint_id, kind) do update set
+         tries = c.tries + 1, last_at = excluded.last_at, last_status_code = excluded.last_status_code,
+         last_error = excluded.last_error, passed_at = coalesce(excluded.passed_at, c.passed_at)`,
+      [endpointId, statusCode, problem],
+    );
+  }
+
   /** The owner hears that the endpoint has failed for so long: once a stage, and only of the longest that is over. */
   async warn(endpointId: string): Promise<void> {
     const { rules } = this.options;
@@ -258,6 +271,18 @@ export class EndpointHealthStore {
         type: 'endpoint.expiring',
         episode: expiresAt.toISOString(),
         data,
+      });
+    });
+  }
+
+  async tellCertificateExpiring(endpointId: string): Promise<void> {
+    await this.whenDue(endpointId, 'tell_certificate_expiring', async (tx, { certificateExpiresAt }) => {
+      if (!certificateExpiresAt) return;
+      await this.notices.create(tx, {
+        endpointId,
+        type: 'endpoint.certificate_expiring',
+        episode: certificateExpiresAt.toISOString(),
+        data: { expires_at: certificateExpiresAt },
       });
     });
   }

@@ -15,6 +15,7 @@ export interface EndpointNow {
   readonly refusedSince: Date | null;
   readonly lastSuccessAt: Date | null;
   readonly expiresAt: Date | null;
+  readonly certificateExpiresAt: Date | null;
   /** The last bad news that wasn't called over yet, and what it told of. */
   readonly trouble: { readonly noticeId: string; readonly since: Date } | null;
   /** Of the delivery that failed last, as an owner reads it. */
@@ -46,13 +47,14 @@ const failingFrom = 'case when e.failing_since is not null then greatest(e.faili
 
 const statement = `
   select e.health_version::int as version, e.url, e.status, e.status_reason, e.status_changed_at, e.failing_since, e.refused_since,
-         e.last_success_at, e.expires_at,
+         e.last_success_at, e.expires_at, e.client_certificate_expires_at,
          case when v.passed_at is null then ${inMs('v.next_at')} end as verify_in_ms,
          case when v.passed_at is null then ${inMs(`v.started_at + $2 * interval '1 ms'`)} end as verification_ends_in_ms,
          case when e.ping_interval_ms is not null then ${inMs('p.next_at')} end as ping_in_ms,
          ${inMs('r.next_at')} as probe_in_ms,
          ${inMs(`(select min(n.mail_next_at) from notices n where n.endpoint_id = e.id and n.mail_status = 'pending')`)} as mail_in_ms,
          ${inMs('e.expires_at')} as expires_in_ms,
+         ${inMs('e.client_certificate_expires_at')} as certificate_expires_in_ms,
          ${failingFrom} as failing_from, -${inMs(failingFrom)} as failing_for_ms,
          (select coalesce(max(split_part(n.episode, '/', 2)::float8), 0) from notices n
            where n.endpoint_id = e.id and n.type = 'endpoint.failing' and split_part(n.episode, '/', 1) = ${iso('e.failing_since')}) as told_failing_for_ms,
@@ -60,6 +62,7 @@ const statement = `
          -${inMs(`(select max(n.created_at) from notices n where n.endpoint_id = e.id and n.type = 'endpoint.refused')`)} as any_refusal_ago_ms,
          ${told('endpoint.disabled', 'e.status_changed_at')} as told_disabled,
          ${told('endpoint.expiring', 'e.expires_at')} as told_expiring,
+         ${told('endpoint.certificate_expiring', 'e.client_certificate_expires_at')} as told_certificate_expiring,
          t.id as trouble_id, t.since as trouble_since,
          case when e.last_success_at >= t.since then true else false end as trouble_over,
          f.last_status_code, f.last_error
@@ -94,18 +97,21 @@ interface NowRow {
   readonly refused_since: Date | null;
   readonly last_success_at: Date | null;
   readonly expires_at: Date | null;
+  readonly client_certificate_expires_at: Date | null;
   readonly verify_in_ms: number | null;
   readonly verification_ends_in_ms: number | null;
   readonly ping_in_ms: number | null;
   readonly probe_in_ms: number | null;
   readonly mail_in_ms: number | null;
   readonly expires_in_ms: number | null;
+  readonly certificate_expires_in_ms: number | null;
   readonly failing_for_ms: number | null;
   readonly told_failing_for_ms: number;
   readonly told_refused: boolean;
   readonly any_refusal_ago_ms: number | null;
   readonly told_disabled: boolean;
   readonly told_expiring: boolean;
+  readonly told_certificate_expiring: boolean;
   readonly trouble_id: string | null;
   readonly trouble_since: Date | null;
   readonly trouble_over: boolean;
@@ -129,6 +135,7 @@ function toNow(row: NowRow): EndpointNow {
     refusedSince: row.refused_since,
     lastSuccessAt: row.last_success_at,
     expiresAt: row.expires_at,
+    certificateExpiresAt: row.client_certificate_expires_at,
     trouble,
     lastFailure: { last_status_code: row.last_status_code, last_error: row.last_error },
     facts: {
@@ -140,6 +147,7 @@ function toNow(row: NowRow): EndpointNow {
       probeInMs: row.probe_in_ms,
       mailInMs: row.mail_in_ms,
       expiresInMs: row.expires_in_ms,
+      certificateExpiresInMs: row.certificate_expires_in_ms,
       failingForMs: row.failing_for_ms,
       refused: row.refused_since !== null,
       told: {
@@ -148,6 +156,7 @@ function toNow(row: NowRow): EndpointNow {
         anyRefusalAgoMs: row.any_refusal_ago_ms,
         disabled: row.told_disabled,
         expiring: row.told_expiring,
+        certificateExpiring: row.told_certificate_expiring,
         trouble: trouble === null ? 'none' : row.trouble_over ? 'over' : 'open',
       },
     },

@@ -1,13 +1,17 @@
 import type { DataSource, EntityManager } from 'typeorm';
 import { idPrefixes } from '../domain/ids.js';
+import type { SecretType } from '../domain/signing-secret.js';
 import { newId } from '../security/new-id.js';
 
-/** So many secrets sign at the same time: each is a part of every signature header. */
+/** So many secrets of a type sign at the same time: each is a part of every signature header. */
 export const maxLiveSecrets = 5;
 
 /** What may be told of a secret. */
 export interface SecretRow {
   readonly id: string;
+  readonly type: SecretType;
+  /** Of an Ed25519 key. */
+  readonly public_key: string | null;
   readonly created_at: Date;
   /** Null: the current one. */
   readonly expires_at: Date | null;
@@ -19,13 +23,27 @@ export type RotationResult =
   | { readonly kind: 'known_secret' };
 
 export interface Rotation {
-  readonly sealed: string;
+  /** Null: of the type by which the endpoint signs. */
+  readonly type: SecretType | null;
   readonly overlapMs: number;
+  readonly make: (type: SecretType) => NewSecret;
+}
+
+export interface NewSecret {
+  readonly sealed: string;
+  readonly publicKey: string | null;
   /** Is the sealed text the new secret? */
   readonly isSame: (sealed: string) => boolean;
 }
 
-const columns = 'id, created_at, expires_at';
+/** What everybody may verify by. */
+export interface PublicKeyRow {
+  readonly id: string;
+  readonly public_key: string;
+  readonly expires_at: Date | null;
+}
+
+const columns = 'id, type, public_key, created_at, expires_at';
 const isLive = '(expires_at is null or expires_at > clock_timestamp())';
 
 /** The secrets of an endpoint: the newest is the current one, older ones sign beside it until they end. */
@@ -35,13 +53,23 @@ export class EndpointSecretStore {
   /** Those that sign now, newest first. Null when the tenant has no such endpoint. */
   async list(tenantId: string, endpointId: string): Promise<SecretRow[] | null> {
     const rows = await this.db.query<(SecretRow | { id: null })[]>(
-      `select s.id, s.created_at, s.expires_at
+      `select s.id, s.type, s.public_key, s.created_at, s.expires_at
          from endpoints e left join endpoint_secrets s on s.endpoint_id = e.id
           and (s.expires_at is null or s.expires_at > clock_timestamp())
         where e.tenant_id = $1 and e.id = $2 and e.deleted_at is null order by s.seq desc`,
       [tenantId, endpointId],
     );
     return rows.length === 0 ? null : rows.filter((row): row is SecretRow => row.id !== null);
+  }
+
+  /** The public halves of the keys that sign, or are about to, newest first: no secret, so no tenant is asked. */
+  async publicKeys(endpointId: string): Promise<PublicKeyRow[]> {
+    return this.db.query<PublicKeyRow[]>(
+      `select s.id, s.public_key, s.expires_at from endpoints e join endpoint_secrets s on s.endpoint_id = e.id
+        where e.id = $1 and e.deleted_at is null and s.type = 'ed25519' and (s.expires_at is null or s.expires_at > clock_timestamp())
+        order by s.seq desc`,
+      [endpointId],
+    );
   }
 
   /**
@@ -51,31 +79,34 @@ export class EndpointSecretStore {
   async rotate(
     tenantId: string,
     endpointId: string,
-    { sealed, overlapMs, isSame }: Rotation,
+    { type: wanted, overlapMs, make }: Rotation,
   ): Promise<RotationResult | null> {
     return this.db.transaction(async (tx): Promise<RotationResult | null> => {
       const endpoint = await lock(tx, tenantId, endpointId);
       if (!endpoint) return null;
+      const type = wanted ?? endpoint.type;
+      const { sealed, publicKey, isSame } = make(type);
       const live = await tx.query<{ sealed: string; expires_at: Date | null }[]>(
-        `select sealed, expires_at from endpoint_secrets where endpoint_id = $1 and ${isLive}`,
-        [endpointId],
+        `select sealed, expires_at from endpoint_secrets where endpoint_id = $1 and type = $2 and ${isLive}`,
+        [endpointId, type],
       );
       if (live.some((secret) => isSame(secret.sealed))) return { kind: 'known_secret' };
       const staying = live.filter(({ expires_at }) => overlapMs > 0 || expires_at !== null);
       if (staying.length >= maxLiveSecrets) return { kind: 'too_many_secrets' };
       // What has ended is of no use to anybody but a thief.
       await tx.query(
-        `delete from endpoint_secrets where endpoint_id = $1 and (not ${isLive} or ($2 and expires_at is null))`,
-        [endpointId, overlapMs === 0],
+        `delete from endpoint_secrets where endpoint_id = $1 and (not ${isLive} or ($2 and expires_at is null and type = $3))`,
+        [endpointId, overlapMs === 0, type],
       );
       await tx.query(
         `update endpoint_secrets set expires_at = clock_timestamp() + $2 * interval '1 ms'
-          where endpoint_id = $1 and expires_at is null`,
-        [endpointId, overlapMs],
+          where endpoint_id = $1 and expires_at is null and type = $3`,
+        [endpointId, overlapMs, type],
       );
       const [secret] = await tx.query<[SecretRow]>(
-        `insert into endpoint_secrets (id, endpoint_id, sealed, created_at) values ($1, $2, $3, clock_timestamp()) returning ${columns}`,
-        [newId(idPrefixes.secret), endpointId, sealed],
+        `insert into endpoint_secrets (id, endpoint_id, sealed, type, public_key, created_at)
+         values ($1, $2, $3, $4, $5, clock_timestamp()) returning ${columns}`,
+        [newId(idPrefixes.secret), endpointId, sealed, type, publicKey],
       );
       // The next refusal is about the new secret.
       if (endpoint.refused) {
@@ -105,9 +136,16 @@ export class EndpointSecretStore {
   }
 }
 
-async function lock(tx: EntityManager, tenantId: string, endpointId: string): Promise<{ refused: boolean } | null> {
-  const [row] = await tx.query<{ refused: boolean }[]>(
-    `select refused_since is not null as refused from endpoints
+interface LockedEndpoint {
+  readonly refused: boolean;
+  /** By which it signs. */
+  readonly type: SecretType;
+}
+
+async function lock(tx: EntityManager, tenantId: string, endpointId: string): Promise<LockedEndpoint | null> {
+  const [row] = await tx.query<LockedEndpoint[]>(
+    `select refused_since is not null as refused,
+            case signature when 'standard_webhooks_ed25519' then 'ed25519' else 'hmac' end as type from endpoints
       where tenant_id = $1 and id = $2 and deleted_at is null for update`,
     [tenantId, endpointId],
   );

@@ -24,6 +24,11 @@ export interface EndpointRow {
   readonly verification: VerificationWay | null;
   readonly payload: PayloadName;
   readonly sealed_headers: string | null;
+  readonly sealed_credentials: string | null;
+  readonly sealed_client_certificate: string | null;
+  readonly client_certificate_expires_at: Date | null;
+  /** Of its current Ed25519 key. */
+  readonly public_key: string | null;
   readonly rate_limit_per_second: number | null;
   readonly allowed_rate_per_minute: number | null;
   readonly max_in_flight: number | null;
@@ -65,6 +70,9 @@ export interface StoredSettings {
   readonly verification: VerificationWay | null;
   readonly payload: PayloadName;
   readonly sealedHeaders: string | null;
+  readonly sealedCredentials: string | null;
+  readonly sealedClientCertificate: string | null;
+  readonly clientCertificateExpiresAt: Date | null;
   readonly rateLimitPerSecond: number | null;
   readonly maxInFlight: number | null;
   readonly expiresAt: Date | null;
@@ -83,8 +91,19 @@ export interface NewEndpoint extends Partial<StoredSettings> {
   readonly events: readonly string[];
   readonly profile: string;
   readonly sealedSecret: string;
+  readonly signingKey?: SealedSigningKey | null;
   /** Nothing is delivered before it is verified; else it is active at once. */
   readonly verificationRequired?: boolean;
+}
+
+/** An Ed25519 key for an endpoint that signs by one, and has none. */
+export interface SealedSigningKey {
+  readonly sealed: string;
+  readonly publicKey: string;
+}
+
+export interface EndpointChange extends Partial<StoredSettings> {
+  readonly signingKey?: SealedSigningKey | null;
 }
 
 export interface ChangedEndpoint {
@@ -107,6 +126,9 @@ const settingColumns: Readonly<Record<keyof StoredSettings, keyof EndpointRow>> 
   verification: 'verification',
   payload: 'payload',
   sealedHeaders: 'sealed_headers',
+  sealedCredentials: 'sealed_credentials',
+  sealedClientCertificate: 'sealed_client_certificate',
+  clientCertificateExpiresAt: 'client_certificate_expires_at',
   rateLimitPerSecond: 'rate_limit_per_second',
   maxInFlight: 'max_in_flight',
   expiresAt: 'expires_at',
@@ -121,6 +143,7 @@ const settingNames = Object.keys(settingColumns) as (keyof StoredSettings)[];
 const healthSettings: ReadonlySet<keyof StoredSettings> = new Set([
   'url',
   'expiresAt',
+  'clientCertificateExpiresAt',
   'ownerEmail',
   'pingIntervalMs',
   'verification',
@@ -131,10 +154,13 @@ const tellHealth = `health_version = health_version + 1, health_sweep_after = no
 
 const select = `
   select e.id, e.tenant_id, e.version, e.url, e.events, e.description, e.metadata, e.profile, e.envelope, e.signature, e.timeout_ms,
-         e.retry_waits_ms, e.verification, e.payload, e.sealed_headers, e.rate_limit_per_second, e.allowed_rate_per_minute,
+         e.retry_waits_ms, e.verification, e.payload, e.sealed_headers, e.sealed_credentials, e.sealed_client_certificate,
+         e.client_certificate_expires_at, e.rate_limit_per_second, e.allowed_rate_per_minute,
          e.max_in_flight, e.expires_at, e.owner_email, e.ping_interval_ms::float8 as ping_interval_ms, e.api_version, e.filter, e.status, e.status_reason,
          e.status_changed_at, e.created_at, e.updated_at, c.tries, c.next_at as next_try_at, c.last_at as last_try_at, c.last_way,
-         c.last_status_code, c.last_error, c.last_answer, c.passed_at as verified_at, c.passed_way as verified_way
+         c.last_status_code, c.last_error, c.last_answer, c.passed_at as verified_at, c.passed_way as verified_way,
+         (select s.public_key from endpoint_secrets s
+           where s.endpoint_id = e.id and s.type = 'ed25519' and s.expires_at is null order by s.seq desc limit 1) as public_key
     from endpoints e left join endpoint_checks c on c.endpoint_id = e.id and c.kind = 'verification'`;
 
 export class EndpointStore {
@@ -144,18 +170,31 @@ export class EndpointStore {
     id,
     tenantId,
     sealedSecret,
+    signingKey = null,
     verificationRequired = false,
     ...settings
   }: NewEndpoint): Promise<EndpointRow> {
     const { columns, values } = toColumns(settings);
-    const fixed = [id, tenantId, verificationRequired, newId(idPrefixes.secret), sealedSecret];
+    const fixed = [
+      id,
+      tenantId,
+      verificationRequired,
+      newId(idPrefixes.secret),
+      sealedSecret,
+      newId(idPrefixes.secret),
+      signingKey?.sealed,
+      signingKey?.publicKey,
+    ];
     await this.db.query(
       `with e as (
          insert into endpoints (id, tenant_id, status, health_version, health_sweep_after, ${columns.join(', ')})
          values ($1, $2, case when $3::boolean then 'pending_verification' else 'active' end, 1, now() + interval '5 s',
                  ${columns.map((_, index) => `$${fixed.length + index + 1}`).join(', ')})
          returning id
-       ), s as (insert into endpoint_secrets (id, endpoint_id, sealed) select $4, id, $5 from e)
+       ), s as (
+         insert into endpoint_secrets (id, endpoint_id, sealed, type, public_key)
+         select k.id, e.id, k.sealed, k.type, k.public_key
+           from e, (values ($4, $5, 'hmac', null), ($6, $7, 'ed25519', $8)) k (id, sealed, type, public_key) where k.sealed is not null)
        insert into endpoint_checks (endpoint_id, kind, next_at, passed_at)
        select id, 'verification', case when $3 then now() end, case when not $3 then now() end from e`,
       [...fixed, ...values],
@@ -186,7 +225,7 @@ export class EndpointStore {
     tenantId: string,
     id: string,
     verificationRequired: boolean,
-    decide: (row: EndpointRow) => Partial<StoredSettings>,
+    decide: (row: EndpointRow) => EndpointChange,
   ): Promise<ChangedEndpoint | null> {
     return this.db.transaction(async (tx) => {
       const before = await find(tx, tenantId, id, 'for update of e');
@@ -205,6 +244,7 @@ export class EndpointStore {
           where tenant_id = $1 and id = $2`,
         [tenantId, id, ...values],
       );
+      if (changed.includes('signature') && wanted.signingKey) await addSigningKey(tx, id, wanted.signingKey);
       if (urlChanged) {
         await forgetHistory(tx, tenantId, id, verificationRequired);
         await restartVerification(tx, id, verificationRequired);
@@ -243,7 +283,7 @@ export class EndpointStore {
   async findSample(tenantId: string, url: string, description: string): Promise<{ id: string; sealed: string } | null> {
     const [row] = await this.db.query<{ id: string; sealed: string }[]>(
       `select e.id, s.sealed from endpoints e join endpoint_secrets s on s.endpoint_id = e.id
-        where e.tenant_id = $1 and e.url = $2 and e.description = $3 and e.deleted_at is null and s.expires_at is null
+        where e.tenant_id = $1 and e.url = $2 and e.description = $3 and e.deleted_at is null and s.type = 'hmac' and s.expires_at is null
         order by s.seq desc limit 1`,
       [tenantId, url, description],
     );
@@ -260,6 +300,16 @@ export class EndpointStore {
     );
     return rows.length > 0;
   }
+}
+
+/** Where it has one already, that one goes on. */
+async function addSigningKey(tx: EntityManager, id: string, { sealed, publicKey }: SealedSigningKey): Promise<void> {
+  await tx.query(
+    `insert into endpoint_secrets (id, endpoint_id, sealed, type, public_key)
+     select $1, $2, $3, 'ed25519', $4
+      where not exists (select from endpoint_secrets where endpoint_id = $2 and type = 'ed25519' and expires_at is null)`,
+    [newId(idPrefixes.secret), id, sealed, publicKey],
+  );
 }
 
 const isExpired = `(status = 'disabled' and status_reason = 'verification_expired')`;

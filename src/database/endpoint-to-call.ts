@@ -8,7 +8,9 @@ export interface EndpointToCall extends EndpointSettings {
   /** Null: the configuration's. */
   readonly maxInFlight: number | null;
   readonly sealedHeaders: string | null;
-  /** The live ones, newest first. */
+  readonly sealedCredentials: string | null;
+  readonly sealedClientCertificate: string | null;
+  /** The live ones of the kind that its signature needs, newest first. */
   readonly sealedSecrets: readonly string[];
 }
 
@@ -22,14 +24,18 @@ export interface EndpointToCallRow {
   readonly retry_waits_ms: number[] | null;
   readonly max_in_flight: number | null;
   readonly sealed_headers: string | null;
+  readonly sealed_credentials: string | null;
+  readonly sealed_client_certificate: string | null;
   readonly sealed_secrets: string[] | null;
 }
 
 /** Columns of {@link EndpointToCallRow}, from endpoints `e`. */
 export const endpointToCallColumns = `
   e.url, e.profile, e.envelope, e.signature, e.payload, e.timeout_ms, e.retry_waits_ms, e.max_in_flight, e.sealed_headers,
+  e.sealed_credentials, e.sealed_client_certificate,
   (select array_agg(s.sealed order by s.seq desc) from endpoint_secrets s
-    where s.endpoint_id = e.id and (s.expires_at is null or s.expires_at > now())) as sealed_secrets`;
+    where s.endpoint_id = e.id and s.type = case e.signature when 'standard_webhooks_ed25519' then 'ed25519' else 'hmac' end
+      and (s.expires_at is null or s.expires_at > now())) as sealed_secrets`;
 
 export function toEndpointToCall(row: EndpointToCallRow): EndpointToCall {
   return {
@@ -42,6 +48,8 @@ export function toEndpointToCall(row: EndpointToCallRow): EndpointToCall {
     retryWaitsMs: row.retry_waits_ms,
     maxInFlight: row.max_in_flight,
     sealedHeaders: row.sealed_headers,
+    sealedCredentials: row.sealed_credentials,
+    sealedClientCertificate: row.sealed_client_certificate,
     sealedSecrets: row.sealed_secrets ?? [],
   };
 }

@@ -1,5 +1,10 @@
 import type { DataSource } from 'typeorm';
-import { consentContext, headersContext } from '../delivery/open-endpoint.js';
+import {
+  clientCertificateContext,
+  consentContext,
+  credentialsContext,
+  headersContext,
+} from '../delivery/open-endpoint.js';
 
 /** A sealed text where it stands. */
 export interface SealedText {
@@ -36,6 +41,22 @@ export const sealedColumns: readonly SealedColumn[] = [
     key: 'id',
     endpointId: 'id',
     context: headersContext,
+  },
+  {
+    name: 'credentials of endpoints',
+    table: 'endpoints',
+    column: 'sealed_credentials',
+    key: 'id',
+    endpointId: 'id',
+    context: credentialsContext,
+  },
+  {
+    name: 'client certificates of endpoints',
+    table: 'endpoints',
+    column: 'sealed_client_certificate',
+    key: 'id',
+    endpointId: 'id',
+    context: clientCertificateContext,
   },
   {
     name: 'tokens of handshakes',

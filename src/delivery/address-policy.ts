@@ -167,7 +167,7 @@ function isDnsName(hostname: string): boolean {
   return name.length <= 253 && name.split('.').every((label) => /^[a-z0-9_-]{1,63}$/.test(label));
 }
 
-function isLocalName(hostname: string): boolean {
+export function isLocalName(hostname: string): boolean {
   return /^(?:.+\.)?localhost\.?$/.test(hostname);
 }
 

@@ -2,6 +2,7 @@ import { judgeHeaders, type CustomHeaders } from '../domain/custom-headers.js';
 import { contentTypes, thinData, writeEnvelope, type EnvelopeFields } from '../domain/envelope.js';
 import type { EnvelopeName, PayloadName, SignatureName } from '../domain/profiles.js';
 import { messageIdHeaderName } from '../domain/signing.js';
+import type { Authorization } from './authorization.js';
 import type { OutboundRequest } from './outbound.js';
 import { signatureHeaders, UnusableSecretError } from './signature.js';
 import { userAgent } from './user-agent.js';
@@ -13,6 +14,8 @@ export interface RequestEndpoint {
   readonly signature: SignatureName;
   /** The endpoint's own additional headers. */
   readonly headers: CustomHeaders;
+  /** Absent: it asks for none. */
+  readonly authorization?: Authorization;
   readonly timeoutMs: number;
 }
 
@@ -105,6 +108,7 @@ interface RequestParts {
 function buildRequest({ fields, headers, endpoint, secrets, nowMs }: RequestParts): OutboundRequest {
   const { url, envelope, signature, timeoutMs } = endpoint;
   const messageId = fields.deliveryId;
+  const { headers: credentials, ...authorization } = endpoint.authorization ?? { headers: {} };
   // Bytes are made once: what is signed is what is sent.
   const body = Buffer.from(writeEnvelope(envelope, fields), 'utf8');
   const message = { messageId, body, secrets, unixSeconds: Math.floor(nowMs / 1_000) };
@@ -113,6 +117,7 @@ function buildRequest({ fields, headers, endpoint, secrets, nowMs }: RequestPart
     url,
     headers: {
       ...ownHeaders(endpoint.headers),
+      ...credentials,
       'Content-Type': contentTypes[envelope],
       'User-Agent': userAgent,
       [messageIdHeaderName]: messageId,
@@ -121,6 +126,7 @@ function buildRequest({ fields, headers, endpoint, secrets, nowMs }: RequestPart
     },
     body,
     timeoutMs,
+    ...authorization,
   };
 }
 

@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import type { AttemptErrorCode } from '../domain/closed-lists.js';
 import { judgeUrl, type AddressPolicy } from './address-policy.js';
-import { Connection, poolKey, type ConnectionOptions } from './connection.js';
+import { Connection, poolKey, type ConnectionOptions, type EgressProxy, type Target } from './connection.js';
 import { Deadline } from './deadline.js';
 import {
   classifyError,
@@ -44,7 +44,7 @@ export interface OutboundAnswer {
   /** What is kept is not the whole answer. */
   readonly responseTruncated: boolean;
   readonly remoteAddress: string | null;
-  /** A pooled connection had ended under the first request, so it went out once more: the endpoint may have seen two. */
+  /** It went out once more, since a pooled connection had ended under it, or another token was needed: the endpoint may have seen two. */
   readonly resent: boolean;
   /** A packet left this machine, or may have. */
   readonly dialled: boolean;
@@ -58,6 +58,8 @@ export interface DeliveryClientOptions extends AddressPolicy {
   readonly now?: () => number;
   /** PEM certificates to trust beside Node's own list, for endpoints with a private authority. */
   readonly extraCa?: readonly string[];
+  /** Through which all calls leave; null: they leave directly. */
+  readonly proxy?: EgressProxy | null;
   readonly maxConnections?: number;
   readonly maxIdleConnections?: number;
   /** How long a connection is kept for the next request. */
@@ -94,9 +96,10 @@ export class DeliveryClient {
       policy: this.#policy,
       idleTimeoutMs: Math.min(options.idleTimeoutMs ?? 4_000, 4_000),
       extraCa: options.extraCa ?? [],
+      proxy: options.proxy ?? null,
     };
     const resolver = new CachingResolver(options.resolve ?? resolveBySystem, this.#now);
-    this.#pinner = new AddressPinner(this.#policy, resolver, this.#now);
+    this.#pinner = new AddressPinner(this.#policy, resolver, this.#now, options.proxy?.resolves);
     this.#pools = new PinnedPools(options.maxIdleConnections ?? 256);
     const total = options.maxConnections ?? 1_024;
     this.#slots = new Slots({ total, waitMs: options.slotWaitMs ?? 250 });
@@ -154,13 +157,15 @@ export class DeliveryClient {
   async #call(url: URL, request: OutboundRequest, deadline: Deadline): Promise<Facts> {
     const pinned = await this.#pinner.pin(url, deadline, request.timeoutMs);
     if (!pinned.ok) return 'error' in pinned ? pinned.error : outOfResources(pinned.exhausted);
-    const attempt = await this.#attempt({ url, address: pinned.address }, request, deadline);
+    const target = { url, address: pinned.address, clientCertificate: request.clientCertificate };
+    const attempt = await this.#attempt(target, request, deadline);
     const { ending, answer, connection } = attempt;
 
     if (ending.kind === 'complete') this.#pools.give(connection);
     else connection.discard();
-    if (!connection.tcpConnected && connection.dialled) this.#pinner.avoid(url, pinned.address);
     const outcome = outcomeOf(attempt, request.timeoutMs);
+    const unreachable = !connection.tcpConnected && outcome.dialled && !this.#connectionOptions.proxy;
+    if (unreachable && pinned.address !== null) this.#pinner.avoid(url, pinned.address);
     return {
       ...outcome,
       responseHeaders: answer.headers,
@@ -170,11 +175,7 @@ export class DeliveryClient {
     };
   }
 
-  async #attempt(
-    target: { readonly url: URL; readonly address: string },
-    request: OutboundRequest,
-    deadline: Deadline,
-  ): Promise<Attempt> {
+  async #attempt(target: Target, request: OutboundRequest, deadline: Deadline): Promise<Attempt> {
     const pooled = this.#pools.take(poolKey(target));
     let resent = false;
     if (pooled !== null) {
@@ -212,6 +213,14 @@ function outcomeOf({ ending, answer, connection, resent }: Attempt, timeoutMs: n
     error = classifyError(ending.error, ending.phase, connection.peerEnded);
     // The answer's head broke a rule after its status had been read: the status still says what became of the delivery.
     if (error.errorCode === 'protocol_error') statusCode ??= connection.head.statusCode;
+  }
+  if (error?.errorCode === 'proxy_failed') {
+    if (!resent) return { ...error, dialled: false };
+    // The request went out on a connection that ended under it, so it may have arrived.
+    error = {
+      errorCode: 'connection_reset',
+      errorMessage: `connection ended before the answer; then ${error.errorMessage}`,
+    };
   }
   if (statusCode !== null) error = statusError(statusCode) ?? error;
   return {

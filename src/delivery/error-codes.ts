@@ -1,7 +1,7 @@
 import type { AttemptErrorCode } from '../domain/closed-lists.js';
 
 /** How far a request had come. */
-export type Phase = 'resolve' | 'connect' | 'tls' | 'response' | 'body';
+export type Phase = 'resolve' | 'proxy' | 'connect' | 'tls' | 'response' | 'body';
 
 export interface AttemptError {
   readonly errorCode: AttemptErrorCode;
@@ -22,6 +22,15 @@ export class SpentConnectionError extends Error {
   readonly code = 'POSTHORN_SPENT_CONNECTION';
 }
 
+/** The proxy did not let us through: says nothing about the endpoint. */
+export class ProxyError extends Error {
+  readonly code = 'POSTHORN_PROXY';
+  /** @param what it did, in our own words. */
+  constructor(readonly what: string) {
+    super(`the proxy ${what}`);
+  }
+}
+
 /** Endless interim answers. */
 export class InterimFloodError extends Error {
   readonly code = 'POSTHORN_INTERIM_FLOOD';
@@ -29,6 +38,7 @@ export class InterimFloodError extends Error {
 
 const words: Readonly<Record<Phase, string>> = {
   resolve: 'while resolving the name',
+  proxy: 'while waiting for the proxy',
   connect: 'while connecting',
   tls: 'during the TLS handshake',
   response: 'before the answer',
@@ -67,14 +77,20 @@ export function isLocalExhaustion(error: unknown): boolean {
 export function classifyError(error: unknown, phase: Phase, peerEnded: boolean): AttemptError {
   const code = errorCodeOf(error);
   if (error instanceof BlockedAddressError) return blocked(error.kind);
+  if (error instanceof ProxyError) return proxyFailed(error.message);
   if (error instanceof InterimFloodError) return { errorCode: 'protocol_error', errorMessage: 'endless 1xx answers' };
   if (invalid.has(code)) return { errorCode: 'config_invalid', errorMessage: `the request cannot be sent (${code})` };
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID')
     return { errorCode: 'tls_failed', errorMessage: `the certificate is for another name (${code})` };
+  // Our own certificate or key: OpenSSL refused it before anything was sent.
+  if (code.startsWith('ERR_OSSL_'))
+    return { errorCode: 'config_invalid', errorMessage: `the client certificate cannot be used (${code})` };
   if (/^ERR_(SSL|TLS)_/.test(code)) return tlsFailed(code);
   switch (phase) {
     case 'resolve':
       return { errorCode: 'dns_failed', errorMessage: `the host's name could not be resolved (${code})` };
+    case 'proxy':
+      return proxyFailed(`the proxy failed (${code})`);
     case 'connect':
       if (code === 'ETIMEDOUT') return { errorCode: 'timeout_connect', errorMessage: `no connection (${code})` };
       if (ended.has(code))
@@ -99,6 +115,8 @@ export function classifyError(error: unknown, phase: Phase, peerEnded: boolean):
 export function deadlineError(phase: Phase, timeoutMs: number): AttemptError {
   const errorMessage = `timed out after ${timeoutMs} ms ${words[phase]}`;
   switch (phase) {
+    case 'proxy':
+      return proxyFailed(errorMessage);
     case 'resolve':
     case 'connect':
     case 'tls':
@@ -120,6 +138,10 @@ export function statusError(statusCode: number): AttemptError | null {
   if (statusCode >= 300 && statusCode <= 399)
     return { errorCode: 'redirect', errorMessage: `answered ${statusCode}; redirects are never followed` };
   return { errorCode: 'http_status', errorMessage: `answered ${statusCode}` };
+}
+
+function proxyFailed(errorMessage: string): AttemptError {
+  return { errorCode: 'proxy_failed', errorMessage };
 }
 
 function tlsFailed(code: string): AttemptError {

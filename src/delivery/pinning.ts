@@ -1,4 +1,4 @@
-import { judgeAddress, literalAddress, type AddressPolicy } from './address-policy.js';
+import { isLocalName, judgeAddress, literalAddress, type AddressPolicy } from './address-policy.js';
 import { httpNotLocal, mayUseHttp } from './connection.js';
 import type { Deadline } from './deadline.js';
 import {
@@ -12,7 +12,8 @@ import {
 import type { CachingResolver, ResolvedAddress } from './resolver.js';
 
 export type Pinned =
-  | { readonly ok: true; readonly address: string }
+  /** Null: the proxy looks the name up. */
+  | { readonly ok: true; readonly address: string | null }
   | { readonly ok: false; readonly error: AttemptError }
   /** This machine can't look up any more names: says nothing about the endpoint. */
   | { readonly ok: false; readonly exhausted: string };
@@ -29,10 +30,13 @@ export class AddressPinner {
     private readonly policy: AddressPolicy,
     private readonly resolver: CachingResolver,
     private readonly now: () => number,
+    private readonly proxyResolves = false,
   ) {}
 
   async pin(url: URL, deadline: Deadline, timeoutMs: number): Promise<Pinned> {
-    const literal = literalAddress(url);
+    // A name of this machine would be one of the proxy's.
+    const literal = literalAddress(url) ?? (this.proxyResolves && isLocalName(url.hostname) ? '127.0.0.1' : null);
+    if (literal === null && this.proxyResolves) return { ok: true, address: null };
     let resolved: readonly ResolvedAddress[];
     if (literal === null) {
       try {

@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, sign } from 'node:crypto';
 import type { SignatureName } from '../domain/profiles.js';
 import {
   signatureHeader,
@@ -8,6 +8,7 @@ import {
   standardSignedContentPrefix,
   timestampHeaderName,
 } from '../domain/signing.js';
+import { readSigningKey } from '../security/signing-key.js';
 import { decodeSecret } from '../security/signing-secret.js';
 
 export interface SignedMessage {
@@ -38,6 +39,11 @@ export function signatureHeaders(name: SignatureName, message: SignedMessage): R
         [timestampHeaderName]: String(unixSeconds),
         [signatureHeaderName]: signStandard(messageId, body, secrets, unixSeconds),
       };
+    case 'standard_webhooks_ed25519':
+      return {
+        [timestampHeaderName]: String(unixSeconds),
+        [signatureHeaderName]: signEd25519(messageId, body, secrets, unixSeconds),
+      };
   }
 }
 
@@ -64,6 +70,16 @@ function signStandard(messageId: string, body: Buffer, secrets: readonly string[
     return hmac(key, prefix, body).toString('base64');
   });
   return standardSignatureHeader(signatures);
+}
+
+function signEd25519(messageId: string, body: Buffer, secrets: readonly string[], unixSeconds: number): string {
+  const content = Buffer.concat([Buffer.from(standardSignedContentPrefix(messageId, unixSeconds), 'utf8'), body]);
+  const signatures = secrets.map((secret) => {
+    const read = readSigningKey(secret);
+    if (read === null) throw new UnusableSecretError('A key of the endpoint is not whsk_ and base64 of 64 bytes');
+    return sign(null, content, read.key).toString('base64');
+  });
+  return standardSignatureHeader(signatures, 'v1a');
 }
 
 function hmac(key: Buffer, prefix: string, body: Buffer): Buffer {

@@ -10,6 +10,7 @@ export const healthTasks = [
   'tell_refused',
   'tell_recovered',
   'tell_expiring',
+  'tell_certificate_expiring',
   'verify',
   'ping',
   'probe',
@@ -27,6 +28,8 @@ export interface EndpointFacts {
   readonly probeInMs: number | null;
   readonly mailInMs: number | null;
   readonly expiresInMs: number | null;
+  /** Until its client certificate ends. */
+  readonly certificateExpiresInMs: number | null;
   /** For so long every attempt has failed, not counting what was before it was resumed; null while it succeeds. */
   readonly failingForMs: number | null;
   /** It refuses our credentials, which it had accepted before. */
@@ -43,6 +46,7 @@ export interface ToldFacts {
   readonly anyRefusalAgoMs: number | null;
   readonly disabled: boolean;
   readonly expiring: boolean;
+  readonly certificateExpiring: boolean;
   /** The last bad news: `over` when the endpoint has succeeded since, and nobody was told of that yet. */
   readonly trouble: 'none' | 'open' | 'over';
 }
@@ -51,7 +55,7 @@ export interface ToldFacts {
 export interface HealthRules {
   readonly warnAfterMs: readonly number[];
   readonly disableAfterMs: number;
-  /** Ahead of its expiry. */
+  /** Ahead of its expiry, and of its client certificate's. */
   readonly expiryNoticeMs: number;
 }
 
@@ -84,6 +88,7 @@ const madeNeedlessBy: Partial<Record<HealthTask, readonly HealthTask[]>> = {
     'tell_refused',
     'tell_recovered',
     'tell_expiring',
+    'tell_certificate_expiring',
     'verify',
     'ping',
   ],
@@ -143,6 +148,14 @@ function deadlinesOf(facts: EndpointFacts, rules: HealthRules): Deadline[] {
     add('expire', expiresInMs);
     if (!told.expiring) add('tell_expiring', expiresInMs - rules.expiryNoticeMs);
   }
+  // Who gets nothing misses no certificate; enabled or renewed, it is told then.
+  if (
+    facts.certificateExpiresInMs !== null &&
+    status !== 'disabled' &&
+    status !== 'expired' &&
+    !told.certificateExpiring
+  )
+    add('tell_certificate_expiring', facts.certificateExpiresInMs - rules.expiryNoticeMs);
   add('send_mail', facts.mailInMs);
   return deadlines;
 }

@@ -5,7 +5,7 @@ const hour = 60 * minute;
 export const envelopeNames = ['default', 'cloudevents'] as const;
 export type EnvelopeName = (typeof envelopeNames)[number];
 
-export const signatureNames = ['default', 'standard_webhooks'] as const;
+export const signatureNames = ['default', 'standard_webhooks', 'standard_webhooks_ed25519'] as const;
 export type SignatureName = (typeof signatureNames)[number];
 
 /** `full`: the data as published. `thin`: the event's id in its place, for the consumer to fetch. */

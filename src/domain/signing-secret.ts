@@ -1,6 +1,17 @@
 export const secretPrefix = 'whsec_';
+/** Of Ed25519 keys, private and public (Standard Webhooks, "Signature scheme"). */
+export const signingKeyPrefix = 'whsk_';
+export const publicKeyPrefix = 'whpk_';
+
+/** `hmac`: shared with the consumer. `ed25519`: the consumer has the public half. */
+export const secretTypes = ['hmac', 'ed25519'] as const;
+export type SecretType = (typeof secretTypes)[number];
+
 export const minSecretBytes = 32;
 export const maxSecretBytes = 64;
+
+/** Of a key pair that everybody knows. */
+export const examplePublicKey = `${publicKeyPrefix}1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4=`;
 
 /** Of 32 bytes, and plainly nobody's secret. */
 export const exampleSecret = `${secretPrefix}ZXhhbXBsZS1vbmx5LWRvLW5vdC11c2UtaXQtaGVyZSE=`;

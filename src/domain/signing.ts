@@ -1,5 +1,5 @@
 /**
- * The strings of the two signatures. Both list one signature per active secret, and a consumer accepts the request when any of
+ * The strings of the signatures. Each lists one signature per active secret, and a consumer accepts the request when any of
  * them is its own.
  */
 
@@ -22,7 +22,7 @@ export function standardSignedContentPrefix(messageId: string, unixSeconds: numb
   return `${messageId}.${unixSeconds}.`;
 }
 
-/** `v1,<base64>[ v1,<base64>…]` (Standard Webhooks, "Signature scheme"). */
-export function standardSignatureHeader(base64Signatures: readonly string[]): string {
-  return base64Signatures.map((signature) => `v1,${signature}`).join(' ');
+/** `v1,<base64>[ v1,<base64>…]`, or `v1a` for Ed25519 (Standard Webhooks, "Signature scheme"). */
+export function standardSignatureHeader(base64Signatures: readonly string[], version: 'v1' | 'v1a' = 'v1'): string {
+  return base64Signatures.map((signature) => `${version},${signature}`).join(' ');
 }

@@ -29,6 +29,7 @@ import { EndpointActionsController } from '../modules/endpoints/endpoint-actions
 import { EndpointCallsService } from '../modules/endpoints/endpoint-calls.service.js';
 import { EndpointSecretsController } from '../modules/endpoints/endpoint-secrets.controller.js';
 import { EndpointSecretsService } from '../modules/endpoints/endpoint-secrets.service.js';
+import { WebhookKeysController } from '../modules/endpoints/webhook-keys.controller.js';
 import { EndpointsController } from '../modules/endpoints/endpoints.controller.js';
 import { EndpointsService } from '../modules/endpoints/endpoints.service.js';
 import { CataloguePageController } from '../modules/event-types/catalogue-page.controller.js';
@@ -114,6 +115,7 @@ class CoreModule {
     EndpointActionsController,
     EndpointSecretsController,
     ApiVersionController,
+    WebhookKeysController,
     ConsentController,
     DeliveriesController,
     DeadLettersController,

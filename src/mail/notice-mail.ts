@@ -106,6 +106,13 @@ const stories: Readonly<Record<NoticeType, (data: Data) => Story>> = {
     next: 'What waited for it was given up and is kept as dead letters.',
     todo: `Renew it, or delete it. ${recoverMissed}`,
   }),
+  'endpoint.certificate_expiring': (data) => ({
+    subject: `its client certificate ends on ${time(data['expires_at'])}`,
+    happened: `The client certificate that Posthorn shows to the endpoint is valid until ${time(data['expires_at'])}.`,
+    since: null,
+    next: 'The endpoint will probably refuse every request from then on.',
+    todo: 'Give the endpoint another certificate and key before that date (client_certificate).',
+  }),
   'endpoint.backlog': (data) => ({
     subject: 'deliveries pile up',
     happened: `${text(data['size'])} deliveries wait for the endpoint, and they grow more.`,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
+import { readHistories } from '../support/histories.js';
 import { RecordingReceiver, type RunningPosthorn, startPosthorn, until } from '../support/posthorn.js';
 
 let posthorn: RunningPosthorn;
@@ -59,18 +59,7 @@ it('no secret, header, payload or answer is in any history', async () => {
     ...endpoints.map(({ id }) => `endpoint-health/${id}`),
     `dead-letter-queue/${endpoints[1]!.id}`,
   ];
-  let text = '';
-  for (const id of ids) {
-    const handle = client.workflow.getHandle(id);
-    await until(`${id} has a history`, async () => (await handle.fetchHistory()).events?.length);
-    const history = await handle.fetchHistory();
-    text += JSON.stringify(historyToJSON(history), (_, value: unknown) =>
-      // Payloads are base64 in the JSON form.
-      typeof value === 'string' && /^[A-Za-z0-9+/]{8,}={0,2}$/.test(value)
-        ? `${value} ${Buffer.from(value, 'base64').toString('utf8')}`
-        : value,
-    );
-  }
+  const text = await readHistories(client, ids);
   expect(namespace).toMatch(/^test-/);
   // The check sees what it should: ids are there.
   for (const id of ids) expect(text).toContain(id.split('/').at(-1));

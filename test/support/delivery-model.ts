@@ -392,6 +392,8 @@ function loaded(delivery: ModelDelivery, key: AttemptKey, nowMs: number): Loaded
       timeoutMs: null,
       maxInFlight: null,
       sealedHeaders: null,
+      sealedCredentials: null,
+      sealedClientCertificate: null,
       retryWaitsMs: endpoint.retryWaitsMs,
       quick: endpoint.quick,
       succeededBefore: endpoint.succeededBefore,

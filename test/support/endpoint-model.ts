@@ -284,6 +284,7 @@ function factsOf(endpoint: ModelHealth, nowMs: number, verificationExpiryMs: num
     probeInMs: probe && inMs(probe.nextAtMs),
     mailInMs: null,
     expiresInMs: inMs(endpoint.expiresAtMs),
+    certificateExpiresInMs: null,
     failingForMs: failingSinceMs === null ? null : nowMs - failingSinceMs,
     refused: endpoint.refusedSinceMs !== null,
     told: {
@@ -292,6 +293,7 @@ function factsOf(endpoint: ModelHealth, nowMs: number, verificationExpiryMs: num
       anyRefusalAgoMs: lastRefusal ? nowMs - lastRefusal.atMs : null,
       disabled: isTold('endpoint.disabled', endpoint.statusChangedAtMs),
       expiring: isTold('endpoint.expiring', endpoint.expiresAtMs),
+      certificateExpiring: false,
       trouble: trouble === null ? 'none' : (endpoint.lastSuccessAtMs ?? 0) >= trouble.sinceMs ? 'over' : 'open',
     },
   };

@@ -19,6 +19,7 @@ function facts({ told = {}, ...changes }: Changes): EndpointFacts {
     probeInMs: null,
     mailInMs: null,
     expiresInMs: null,
+    certificateExpiresInMs: null,
     failingForMs: null,
     refused: false,
     ...changes,
@@ -28,6 +29,7 @@ function facts({ told = {}, ...changes }: Changes): EndpointFacts {
       anyRefusalAgoMs: null,
       disabled: false,
       expiring: false,
+      certificateExpiring: false,
       trouble: 'none',
       ...told,
     },
@@ -89,6 +91,25 @@ const cases: readonly Case[] = [
 
   ['the expiry notice 7 d ahead', { expiresInMs: 30 * day }, [], ['tell_expiring', 23 * day]],
   ['the expiry notice at once where less is left', { expiresInMs: day }, ['tell_expiring'], ['expire', day]],
+  [
+    'the notice of a certificate 7 d ahead',
+    { certificateExpiresInMs: 10 * day },
+    [],
+    ['tell_certificate_expiring', 3 * day],
+  ],
+  [
+    'the notice of a certificate at once where less is left',
+    { certificateExpiresInMs: day },
+    ['tell_certificate_expiring'],
+    null,
+  ],
+  ['no second notice of a certificate', { certificateExpiresInMs: day, told: { certificateExpiring: true } }, [], null],
+  [
+    'no notice of a certificate of a disabled endpoint',
+    disabled('gone', { certificateExpiresInMs: day, told: { disabled: true } }),
+    [],
+    null,
+  ],
   ['the expiry after its notice', { expiresInMs: day, told: { expiring: true } }, [], ['expire', day]],
   ['the expiry alone where its notice is late', { expiresInMs: 0 }, ['expire'], null],
   [

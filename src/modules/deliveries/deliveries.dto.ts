@@ -38,7 +38,11 @@ export const attemptDto = z
       .string()
       .nullable()
       .meta({ description: 'The address that was dialled.', example: '203.0.113.7' }),
-    resent: z.boolean().describe('A reused connection had closed: the request went out once more within this attempt.'),
+    resent: z
+      .boolean()
+      .describe(
+        'The request went out once more within this attempt: a reused connection had closed under it, or the endpoint answered 401 to a kept OAuth 2.0 token and got another one.',
+      ),
   })
   .meta({ id: 'Attempt', description: 'One HTTP request of a delivery.' });
 

@@ -63,11 +63,24 @@ const comingDto = z
     what: z
       .enum(healthTasks)
       .describe(
-        '`expire`. `expire_verification`: disabled, where it isn’t verified by then. `disable`: where it goes on failing. `warn`: its owner is told that it fails. `tell_disabled`, `tell_refused`, `tell_recovered`, `tell_expiring`: its owner is told. `verify`: asked again. `ping`: the periodic one. `probe`: asked whether it answers again. `send_mail`.',
+        '`expire`. `expire_verification`: disabled, where it isn’t verified by then. `disable`: where it goes on failing. `warn`: its owner is told that it fails. `tell_disabled`, `tell_refused`, `tell_recovered`, `tell_expiring`, `tell_certificate_expiring`: its owner is told. `verify`: asked again. `ping`: the periodic one. `probe`: asked whether it answers again. `send_mail`.',
       ),
     at: timestamp().describe('When, as things stand.'),
   })
   .meta({ id: 'HealthDeadline', description: 'Something that comes by itself.' });
+
+const tokenDto = z
+  .object({
+    requests: z.int().describe('Requests for a token so far.'),
+    last_at: timestamp().describe('When the last one was made.'),
+    last_status_code: z.int().nullable().describe('HTTP status of its answer; null where none came.'),
+    last_error: z.string().nullable().describe('Why it brought no token; null where it did.'),
+    last_success_at: timestamp().nullable().describe('When one last brought a token; null: none yet.'),
+  })
+  .meta({
+    id: 'HealthToken',
+    description: 'Requests for OAuth 2.0 tokens, by which the endpoint’s requests are authorised.',
+  });
 
 const mailDto = z
   .object({
@@ -109,12 +122,13 @@ export const healthDto = z
       .describe('Null while it takes events: only a disabled or expired endpoint misses any.'),
     notices: z.array(toldDto).describe('What its owner was told, newest first, at most 10.'),
     coming: z.array(comingDto).describe('What comes by itself, soonest first.'),
+    token: tokenDto.nullable().describe('Null: no token was asked for.'),
     mail: mailDto,
   })
   .meta({ id: 'EndpointHealth', description: 'How an endpoint is: state, evidence, and what comes next.' });
 
 export function toHealth(report: HealthReport): z.infer<typeof healthDto> {
-  const { evidence, backlog, missed, mail } = report;
+  const { evidence, backlog, missed, token, mail } = report;
   return {
     status: report.status,
     status_reason: report.statusReason,
@@ -145,6 +159,13 @@ export function toHealth(report: HealthReport): z.infer<typeof healthDto> {
       mail_error: notice.mailError,
     })),
     coming: report.coming.map(({ what, at }) => ({ what, at: at.toISOString() })),
+    token: token && {
+      requests: token.requests,
+      last_at: token.lastAt.toISOString(),
+      last_status_code: token.lastStatusCode,
+      last_error: token.lastError,
+      last_success_at: iso(token.lastSuccessAt),
+    },
     mail: {
       owner_email: mail.ownerEmail,
       pending: mail.pending,

@@ -1,10 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import { EndpointSecretStore, maxLiveSecrets } from '../../database/endpoint-secret-store.js';
 import { SecretBox, SecretBoxError } from '../../security/secret-box.js';
+import { generateSigningKey, readSigningKey } from '../../security/signing-key.js';
 import { generateSecret } from '../../security/signing-secret.js';
+import { type SecretType, signingKeyPrefix } from '../../domain/signing-secret.js';
 import { TemporalAnnouncer } from '../../temporal/announcer.js';
 import { Problem, notFound } from '../../http/problems/problem.js';
 import { defaultOverlapMs, type RotationBody, toSecret } from './endpoint-secrets.dto.js';
+import { toWebhookKey } from './webhook-keys.dto.js';
 
 @Injectable()
 export class EndpointSecretsService {
@@ -21,11 +24,22 @@ export class EndpointSecretsService {
   }
 
   async rotate(tenantId: string, endpointId: string, body: RotationBody) {
-    const secret = body?.secret ?? generateSecret();
+    let secret = body?.secret ?? null;
+    const given = secret === null ? null : secret.startsWith(signingKeyPrefix) ? 'ed25519' : 'hmac';
+    if (given !== null && body?.type && body.type !== given)
+      throw new Problem(422, 'invalid_field', `secret is not of the type ${body.type}`, { field: 'secret' });
     const result = await this.store.rotate(tenantId, endpointId, {
-      sealed: this.box.seal(secret, endpointId),
+      type: given ?? body?.type ?? null,
       overlapMs: body?.overlap_ms ?? defaultOverlapMs,
-      isSame: (sealed) => this.openOrNull(sealed, endpointId) === secret,
+      make: (type) => {
+        const made = secret ?? generate(type);
+        secret = made;
+        return {
+          sealed: this.box.seal(made, endpointId),
+          publicKey: readSigningKey(made)?.publicKey ?? null,
+          isSame: (sealed) => this.openOrNull(sealed, endpointId) === made,
+        };
+      },
     });
     if (!result) throw notFound('endpoint', endpointId);
     switch (result.kind) {
@@ -44,8 +58,16 @@ export class EndpointSecretsService {
         );
       case 'rotated':
         if (result.healthChanged) void this.announcer.endpointChanged(endpointId);
-        return { ...toSecret(result.secret), secret };
+        // Nobody needs the private key but Posthorn.
+        return { ...toSecret(result.secret), secret: result.secret.type === 'hmac' ? secret : null };
     }
+  }
+
+  async publicKeys(endpointId: string) {
+    const rows = await this.store.publicKeys(endpointId);
+    if (rows.length === 0)
+      throw new Problem(404, 'not_found', 'There is no such endpoint, or it signs with no Ed25519 key');
+    return { keys: rows.map(toWebhookKey) };
   }
 
   async end(tenantId: string, endpointId: string, id: string): Promise<void> {
@@ -70,4 +92,8 @@ export class EndpointSecretsService {
       throw error;
     }
   }
+}
+
+function generate(type: SecretType): string {
+  return type === 'hmac' ? generateSecret() : generateSigningKey().secret;
 }

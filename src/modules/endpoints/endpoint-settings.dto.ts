@@ -13,6 +13,7 @@ import {
   verificationWays,
 } from '../../domain/profiles.js';
 import { isPin } from '../../domain/event-catalogue.js';
+import { credentialSettings } from './endpoint-credentials.dto.js';
 import { exampleSecret, judgeSecret, maxSecretBytes, minSecretBytes } from '../../domain/signing-secret.js';
 import { pinRule } from './api-version.dto.js';
 import { printableName } from '../../http/problems/problem.js';
@@ -124,7 +125,7 @@ export const requiredSettings = {
     .refine((text) => !/\p{Cs}/u.test(text), { error: urlRule, params: { code: 'invalid_url' } })
     .meta({
       description:
-        'Where to POST. https and a public address, unless the configuration allows more; no user name, no fragment; at most 2,048 characters.',
+        'Where to POST. https and a public address, unless the configuration allows more; no fragment; at most 2,048 characters. A user name and password in it become `credentials`, and are never shown again.',
       example: 'https://hooks.example.com/posthorn',
     }),
   events: z
@@ -199,6 +200,7 @@ export const optionalSettings = {
       '`full`: the data as published. `thin`: only what names the event, for the consumer to fetch the rest. Default: `full`.',
     example: 'full',
   }),
+  ...credentialSettings,
   headers: texts((given) => {
     const judged = judgeHeaders(given);
     return judged.ok ? null : judged;

@@ -4,9 +4,15 @@ import { endpointStatuses } from '../../domain/closed-lists.js';
 import { effectiveSettings } from '../../domain/endpoint-settings.js';
 import { tenantIdPattern } from '../../domain/ids.js';
 import { envelopeNames, payloadNames, profiles, signatureNames, verificationWays } from '../../domain/profiles.js';
-import { exampleSecret } from '../../domain/signing-secret.js';
+import { examplePublicKey, exampleSecret } from '../../domain/signing-secret.js';
 import { listOf, pageQuery } from '../../http/page.dto.js';
 import { timestamp } from '../../http/text.dto.js';
+import {
+  shownCertificateDto,
+  type ShownCertificate,
+  shownCredentialsDto,
+  type ShownCredentials,
+} from './endpoint-credentials.dto.js';
 import { importedSecret, optionalSettings, requiredSettings } from './endpoint-settings.dto.js';
 
 const tenantRule = 'tenant_id is 1 – 64 of the characters A-Z a-z 0-9 . _ -, such as default';
@@ -113,6 +119,13 @@ export const endpointDto = z
           'Its own headers; a value that may be a credential is `***`. Null: they can’t be decrypted, since their key is gone from the key ring.',
         example: { Authorization: '***' },
       }),
+    credentials: shownCredentialsDto.nullable().describe('What goes along with every request. Null: nothing.'),
+    client_certificate: shownCertificateDto.nullable().describe('Shown in the TLS handshake. Null: none.'),
+    public_key: z.string().nullable().meta({
+      description:
+        'Verifies its Ed25519 signatures: `whpk_` and base64 of the current key; `/.well-known/webhook-keys/{id}` has them all. Null: it has no such key.',
+      example: examplePublicKey,
+    }),
     rate_limit_per_second: z.int().nullable().describe('Requests a second at most. Null: no limit.'),
     allowed_rate_per_minute: z
       .int()
@@ -146,7 +159,8 @@ export const endpointDto = z
 export const createdEndpointDto = endpointDto
   .extend({
     secret: z.string().meta({
-      description: 'Signs every request: `whsec_` and base64. Shown here and never again.',
+      description:
+        'Signs every request, unless its `signature` is by Ed25519: `whsec_` and base64. Shown here and never again.',
       example: exampleSecret,
     }),
   })
@@ -160,6 +174,9 @@ export type EndpointQuery = z.infer<typeof endpointQuery>;
 export interface EndpointView {
   /** Masked; null where they can't be decrypted. */
   readonly headers: Readonly<Record<string, string>> | null;
+  /** Masked. */
+  readonly credentials: ShownCredentials | null;
+  readonly client_certificate: ShownCertificate | null;
   /** The configuration's schedule, for trials. */
   readonly retryWaitsMs: readonly number[] | null;
   readonly maxInFlight: number;
@@ -181,6 +198,9 @@ export function toEndpoint(row: EndpointRow, view: EndpointView): z.infer<typeof
     verification: row.verification,
     payload: row.payload,
     headers: view.headers,
+    credentials: view.credentials,
+    client_certificate: view.client_certificate,
+    public_key: row.public_key,
     rate_limit_per_second: row.rate_limit_per_second,
     allowed_rate_per_minute: row.allowed_rate_per_minute,
     max_in_flight: row.max_in_flight,

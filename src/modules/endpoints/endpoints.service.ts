@@ -3,7 +3,13 @@ import type { Config } from '../../config/config.js';
 import type { ActionResult } from '../../database/endpoint-actions.js';
 import { EndpointHealthStore } from '../../database/endpoint-health-store.js';
 import { EventTypeStore } from '../../database/event-type-store.js';
-import { type EndpointRow, EndpointStore, type StoredSettings } from '../../database/endpoint-store.js';
+import {
+  type EndpointChange,
+  type EndpointRow,
+  EndpointStore,
+  type SealedSigningKey,
+  type StoredSettings,
+} from '../../database/endpoint-store.js';
 import { WaitingDeliveries } from '../../database/waiting-deliveries.js';
 import { type AddressPolicy, judgeUrl } from '../../delivery/address-policy.js';
 import { headersContext } from '../../delivery/open-endpoint.js';
@@ -11,12 +17,14 @@ import { type CustomHeaders, maskHeaders } from '../../domain/custom-headers.js'
 import { idPrefixes } from '../../domain/ids.js';
 import { newId } from '../../security/new-id.js';
 import { SecretBox, SecretBoxError } from '../../security/secret-box.js';
+import { generateSigningKey } from '../../security/signing-key.js';
 import { generateSecret } from '../../security/signing-secret.js';
 import { TemporalAnnouncer } from '../../temporal/announcer.js';
 import { type Access, tenantOf } from '../../http/access/access.js';
 import { toPageRequest } from '../../http/page.dto.js';
 import { addressPolicyToken, configToken } from '../../http/tokens.js';
 import { Problem, notFound } from '../../http/problems/problem.js';
+import { EndpointCredentials, type GivenCredentials, takeUserinfo } from './endpoint-credentials.js';
 import { unmaskHeaders } from './endpoint-headers.js';
 import { toHealth } from './endpoint-health.dto.js';
 import type { RenewalBody } from './endpoint-renewal.dto.js';
@@ -25,8 +33,18 @@ import { stateConflict } from './endpoint-state-conflict.js';
 import { type EndpointPatchBody, type EndpointQuery, type NewEndpointBody, toEndpoint } from './endpoints.dto.js';
 import { allowsChange, toETag } from './if-match.js';
 
+/** What of an endpoint is sealed, with the URL that will count. */
+type StoredRow = Pick<
+  EndpointRow,
+  'id' | 'url' | 'sealed_headers' | 'sealed_credentials' | 'sealed_client_certificate'
+>;
+
+const blank = { sealed_headers: null, sealed_credentials: null, sealed_client_certificate: null };
+
 @Injectable()
 export class EndpointsService {
+  private readonly credentials: EndpointCredentials;
+
   constructor(
     private readonly endpoints: EndpointStore,
     private readonly types: EventTypeStore,
@@ -36,17 +54,20 @@ export class EndpointsService {
     @Inject(addressPolicyToken) private readonly addresses: AddressPolicy,
     private readonly secrets: SecretBox,
     @Inject(configToken) private readonly config: Config,
-  ) {}
+  ) {
+    this.credentials = new EndpointCredentials(secrets, addresses);
+  }
 
   async create(access: Access, { url, events, secret = generateSecret(), tenant_id, ...body }: NewEndpointBody) {
     const id = newId(idPrefixes.endpoint);
     const tenantId = tenantOf(access, tenant_id);
     const apiVersion = body.api_version ?? (await this.defaultVersion(tenantId));
+    const target = this.accepted(url, body);
     const row = await this.endpoints.create({
-      ...this.toSettings({ id, headers: {} }, { ...body, api_version: apiVersion }),
+      ...this.toSettings({ ...blank, id, url: target.url }, { ...body, ...target.given, api_version: apiVersion }),
       id,
       tenantId,
-      url: this.accepted(url),
+      url: target.url,
       events: unique(events),
       profile: body.profile ?? 'default',
       sealedSecret: this.secrets.seal(secret, id),
@@ -75,9 +96,10 @@ export class EndpointsService {
   async change(tenantId: string, id: string, { url, events, ...body }: EndpointPatchBody, ifMatch: string | undefined) {
     const { required } = this.config.verification;
     const apiVersion = body.api_version === null ? await this.defaultVersion(tenantId) : body.api_version;
+    const target = url === undefined ? null : this.accepted(url, body);
     const wanted = {
       ...(apiVersion === undefined ? {} : { apiVersion }),
-      ...(url === undefined ? {} : { url: this.accepted(url) }),
+      ...(target === null ? {} : { url: target.url }),
       ...(events === undefined ? {} : { events: unique(events) }),
     };
     const changed = await this.endpoints.change(tenantId, id, required, (row) => {
@@ -86,7 +108,7 @@ export class EndpointsService {
         const detail = `The endpoint has the ETag ${etag} now: read it again, and repeat the change`;
         throw new Problem(412, 'precondition_failed', detail, { field: 'If-Match' });
       }
-      return { ...this.toSettings({ id, headers: this.openHeaders(row) }, body), ...wanted };
+      return { ...wanted, ...this.toSettings({ ...row, ...wanted }, { ...body, ...target?.given }) };
     });
     if (!changed) throw notFound('endpoint', id);
     // Committed first: nothing starts that these would miss.
@@ -155,17 +177,23 @@ export class EndpointsService {
     return (await this.types.newestVersion(tenantId)) ?? new Date().toISOString().slice(0, 10);
   }
 
-  private accepted(url: string): string {
+  /** The URL as it is called, and what a user name and password in it come to. */
+  private accepted(text: string, body: GivenCredentials): { url: string; given: GivenCredentials } {
+    const { url, credentials } = takeUserinfo(text);
     const judged = judgeUrl(url, this.addresses);
     if (!judged.ok) throw new Problem(422, 'invalid_url', judged.message, { field: 'url' });
-    return judged.url.href;
+    if (credentials === undefined) return { url: judged.url.href, given: {} };
+    if (body.credentials !== undefined) {
+      const detail = 'send either credentials or a user name and password in url: a request has one Authorization';
+      throw new Problem(422, 'invalid_field', detail, { field: 'credentials' });
+    }
+    return { url: judged.url.href, given: { credentials } };
   }
 
   /** The optional settings as they are stored; those that a body leaves out stay out. */
-  private toSettings(
-    { id, headers: stored }: { id: string; headers: CustomHeaders | null },
-    body: Omit<EndpointPatchBody, 'url' | 'events'>,
-  ): Partial<StoredSettings> {
+  private toSettings(row: StoredRow, body: Omit<EndpointPatchBody, 'url' | 'events'>): EndpointChange {
+    const { id } = row;
+    const stored = this.openHeaders(row);
     const headers = body.headers === undefined ? undefined : unmaskHeaders(body.headers ?? {}, stored ?? {});
     const given: { readonly [Name in keyof StoredSettings]?: StoredSettings[Name] | undefined } = {
       description: body.description,
@@ -186,7 +214,16 @@ export class EndpointsService {
       apiVersion: body.api_version ?? undefined,
       filter: body.filter === undefined ? undefined : toFilterText(body.filter),
     };
-    return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+    return {
+      ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),
+      ...this.credentials.toSettings(row, body, { url: row.url, headers: headers ?? stored ?? {} }),
+      ...(body.signature === 'standard_webhooks_ed25519' ? { signingKey: this.newSigningKey(id) } : {}),
+    };
+  }
+
+  private newSigningKey(id: string): SealedSigningKey {
+    const { secret, publicKey } = generateSigningKey();
+    return { sealed: this.secrets.seal(secret, id), publicKey };
   }
 
   /** Undefined where nothing changes: sealing the same text again would look like a change. */
@@ -196,7 +233,7 @@ export class EndpointsService {
   }
 
   /** Null when they can't be decrypted: one endpoint must not break a list. */
-  private openHeaders({ id, sealed_headers }: EndpointRow): CustomHeaders | null {
+  private openHeaders({ id, sealed_headers }: StoredRow): CustomHeaders | null {
     if (sealed_headers === null) return {};
     try {
       return JSON.parse(this.secrets.open(sealed_headers, headersContext(id))) as CustomHeaders;
@@ -209,7 +246,7 @@ export class EndpointsService {
   private answer(row: EndpointRow) {
     const headers = this.openHeaders(row);
     const { retryWaitsMs, maxInFlight } = this.config.delivery;
-    const view = { headers: headers && maskHeaders(headers), retryWaitsMs, maxInFlight };
+    const view = { headers: headers && maskHeaders(headers), retryWaitsMs, maxInFlight, ...this.credentials.show(row) };
     return { endpoint: toEndpoint(row, view), etag: toETag(row.version) };
   }
 }

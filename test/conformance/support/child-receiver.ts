@@ -56,7 +56,7 @@ async function preparePython(): Promise<Program> {
 
 async function canImport({ file, env }: Program): Promise<boolean> {
   if (file.includes(cache) && !existsSync(file)) return false;
-  const { code } = await runCommand(file, ['-c', 'import standardwebhooks'], env ? { env } : {});
+  const { code } = await runCommand(file, ['-c', 'import cryptography, standardwebhooks'], env ? { env } : {});
   return code === 0;
 }
 

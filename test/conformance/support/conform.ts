@@ -3,7 +3,7 @@ import { buildAttemptRequest, buildSignedRequest } from '../../../src/delivery/a
 import type { OutboundRequest } from '../../../src/delivery/outbound.js';
 import { signatureHeaders } from '../../../src/delivery/signature.js';
 import { thinData } from '../../../src/domain/envelope.js';
-import { profiles, type ProfileName } from '../../../src/domain/profiles.js';
+import { profiles, type ProfileName, type SignatureName } from '../../../src/domain/profiles.js';
 import { generateSecret } from '../../../src/security/signing-secret.js';
 import { generateDeliveries, seed, type Delivery } from './messages.js';
 import { ask, closeClient, forEach, sha256, urlOf, type Receiver } from './receiver.js';
@@ -11,6 +11,8 @@ import { Tally } from './tally.js';
 
 export interface Conformance {
   readonly profile: ProfileName;
+  /** Another signature than the profile's; `known` is what the consumer has of a secret. */
+  readonly signing?: { readonly name: SignatureName; readonly make: () => { secret: string; known: string } };
   /** Each is started with the secrets, and told by a request's path which of them it knows. */
   readonly receivers: readonly ((secrets: readonly string[]) => Promise<Receiver>)[];
   readonly verifiers: readonly string[];
@@ -42,9 +44,17 @@ const bodies = 2_500;
 const forgedBodies = 50;
 const maxLive = 5;
 
-export function describeConformance({ profile, receivers, verifiers, forgeries, reader }: Conformance): void {
-  const { envelope, signature, timeoutMs } = profiles[profile];
-  const live = Array.from({ length: maxLive }, generateSecret);
+const shared = () => {
+  const secret = generateSecret();
+  return { secret, known: secret };
+};
+
+export function describeConformance({ profile, signing, receivers, verifiers, forgeries, reader }: Conformance): void {
+  const { envelope, timeoutMs } = profiles[profile];
+  const { name: signature, make } = signing ?? { name: profiles[profile].signature, make: shared };
+  const keys = Array.from({ length: maxLive + 1 }, make);
+  const live = keys.slice(0, maxLive).map(({ secret }) => secret);
+  const title = signing ? `${profile} profile, signed by ${signing.name}` : `${profile} profile`;
   const unknown = maxLive;
   const tally = new Tally();
   const acceptedBy = reader ? [...verifiers, reader.name] : verifiers;
@@ -82,16 +92,16 @@ export function describeConformance({ profile, receivers, verifiers, forgeries, 
     }
   };
 
-  describe(`the ${profile} profile`, () => {
+  describe(`the ${title}`, () => {
     beforeAll(async () => {
-      const secrets = [...live, generateSecret()];
-      for (const start of receivers) running.push(await start(secrets));
+      const known = keys.map((key) => key.known);
+      for (const start of receivers) running.push(await start(known));
     });
 
     afterAll(async () => {
       await closeClient();
       await Promise.all(running.map((receiver) => receiver.stop()));
-      process.stdout.write(`\n${profile} profile, seed ${seed}:\n${tally.toString()}\n\n`);
+      process.stdout.write(`\n${title}, seed ${seed}:\n${tally.toString()}\n\n`);
     });
 
     it('is accepted with one secret, whatever was published', async () => {

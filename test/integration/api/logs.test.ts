@@ -16,6 +16,10 @@ it('logs tell what happened, and hold no secret, key, payload or header', async 
   const path = `/v1/webhooks/subscriptions/${id}`;
   await api.call('PATCH', path, { headers: { Authorization: `Bearer ${header}` } });
   await api.call('PATCH', path, { headers: { 'X-A': header, Host: header } });
+  await api.call('PATCH', path, { credentials: { type: 'header', name: 'X-Key', value: header } });
+  await api.call('PATCH', path, { credentials: { type: 'basic', username: header } });
+  await api.call('PATCH', path, { url: `http://user:${header}@127.0.0.1:9/hook?token=url-token-stays-out` });
+  await api.call('PATCH', path, { client_certificate: { certificate: header, private_key: header } });
   const rotated = (await api.post(`${path}/secrets`)).body.secret as string;
   await api.post(`${path}/test`, { type: 'logged.event', data: payload });
   const event = { type: 'logged.event', data: { payload }, id: 'logged' };

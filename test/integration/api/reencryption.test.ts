@@ -5,6 +5,7 @@ import { reencrypt } from '../../../src/security/reencryption.js';
 import { SecretBox } from '../../../src/security/secret-box.js';
 import { type RunningApi, startApi } from '../../support/api.js';
 import { testKeyRing } from '../../support/posthorn.js';
+import { clientCertificates } from '../../support/tls/certificates.js';
 
 let posthorn: RunningApi;
 
@@ -26,6 +27,8 @@ const sealed = () =>
   posthorn.sql<{ sealed: string; context: string }>(
     `select sealed, endpoint_id as context from endpoint_secrets
      union all select sealed_headers, id || '/headers' from endpoints where sealed_headers is not null
+     union all select sealed_credentials, id || '/credentials' from endpoints where sealed_credentials is not null
+     union all select sealed_client_certificate, id || '/client-certificate' from endpoints where sealed_client_certificate is not null
      union all select sealed_token, endpoint_id || '/consent' from endpoint_checks where sealed_token is not null`,
   );
 const opened = async (box: SecretBox) => (await sealed()).map((text) => box.open(text.sealed, text.context)).sort();
@@ -36,15 +39,21 @@ it('everything is encrypted with the first key of the ring, and then only that k
   const { id } = await api.createEndpoint('http://127.0.0.1:9/hook', ['a'], settings);
   for (let n = 0; n < 2; n++) await api.createEndpoint('http://127.0.0.1:9/hook', ['a'], settings);
   await api.post(`${path}/${id}/secrets`);
+  const credentials = { type: 'bearer', token: '3f9a' };
+  const signature = 'standard_webhooks_ed25519';
+  const guarded = { credentials, client_certificate: clientCertificates.a, signature };
+  await api.createEndpoint('https://hooks.example.com/', ['a'], guarded);
   await posthorn.sql('update endpoint_checks set sealed_token = $2 where endpoint_id = $1', [
     id,
     core.secrets.seal('a token', `${id}/consent`),
   ]);
   const before = await opened(core.secrets);
-  expect(before).toHaveLength(8);
+  expect(before).toHaveLength(12);
   expect(totals(await run())).toEqual([
-    [4, 0],
+    [6, 0],
     [3, 0],
+    [1, 0],
+    [1, 0],
     [1, 0],
   ]);
   expect(await opened(onlyNew)).toEqual(before);
@@ -53,6 +62,8 @@ it('everything is encrypted with the first key of the ring, and then only that k
 
   // Nothing is left to do, and nothing is touched.
   expect(totals(await run())).toEqual([
+    [0, 0],
+    [0, 0],
     [0, 0],
     [0, 0],
     [0, 0],

@@ -118,6 +118,8 @@ export class Health {
         return activities.tellRecovered(input);
       case 'tell_expiring':
         return activities.tellExpiring(input);
+      case 'tell_certificate_expiring':
+        return activities.tellCertificateExpiring(input);
       case 'verify':
         return void (await activities.verifyEndpoint(input));
       case 'ping':

@@ -90,6 +90,7 @@ describe('two processes at once', () => {
     ['tell_disabled', { status: 'disabled', status_reason: 'gone' }],
     ['tell_refused', { refused_since: ago(hour) }],
     ['tell_expiring', { expires_at: ahead(day) }],
+    ['tell_certificate_expiring', { client_certificate_expires_at: ahead(day) }],
     ['expire', { expires_at: ago(1_000) }],
   ] as const)('do %s once', async (task, columns) => {
     const listener = await health.listener(['endpoint.*']);
@@ -231,6 +232,19 @@ describe('an expiry', () => {
     await health.store().renew('default', id, ahead(2 * day));
     await health.run(id);
     expect(await health.told(id)).toEqual(['endpoint.expiring', 'endpoint.expiring']);
+  });
+});
+
+describe('a client certificate', () => {
+  it('is told of 7 days ahead, once, and another one anew', async () => {
+    const id = await health.endpoint({ client_certificate_expires_at: ahead(8 * day) });
+    expect((await health.run(id)).plan.coming.map(({ task }) => task)).toEqual(['tell_certificate_expiring']);
+    await health.set(id, { client_certificate_expires_at: ahead(6 * day) });
+    expect((await health.run(id)).done).toContain('tell_certificate_expiring');
+    expect((await health.run(id)).done).toEqual([]);
+    await health.set(id, { client_certificate_expires_at: ahead(5 * day) });
+    await health.run(id);
+    expect(await health.told(id)).toEqual(['endpoint.certificate_expiring', 'endpoint.certificate_expiring']);
   });
 });
 

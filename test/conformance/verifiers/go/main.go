@@ -1,4 +1,4 @@
-// A receiver that verifies with the Go library of Standard Webhooks, unmodified.
+// A receiver that verifies with the Go library of Standard Webhooks, unmodified; by a public key (whpk_) with crypto/ed25519.
 //
 // The first line of its input is the JSON list of secrets; a POST to /<n> is verified with the nth of them. It answers 200 or 400,
 // and in JSON what the verifier said. It prints its port when it listens, and ends with its input.
@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
@@ -61,14 +62,14 @@ func receiver(secrets []string) http.HandlerFunc {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		webhook, err := standardwebhooks.NewWebhook(secrets[index])
+		verify, name, err := verifierOf(secrets[index])
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
 		status := http.StatusOK
 		var refusal *string
-		if err := webhook.Verify(body, r.Header); err != nil {
+		if err := verify(body, r.Header); err != nil {
 			status = http.StatusBadRequest
 			text := err.Error()
 			refusal = &text
@@ -77,4 +78,17 @@ func receiver(secrets []string) http.HandlerFunc {
 		w.WriteHeader(status)
 		_ = json.NewEncoder(w).Encode(answer{hex.EncodeToString(hash[:]), map[string]*string{name: refusal}})
 	}
+}
+
+type verifier func(body []byte, header http.Header) error
+
+func verifierOf(secret string) (verifier, string, error) {
+	if strings.HasPrefix(secret, "whpk_") {
+		return func(body []byte, header http.Header) error { return verifyEd25519(secret, body, header) }, ed25519Name, nil
+	}
+	webhook, err := standardwebhooks.NewWebhook(secret)
+	if err != nil {
+		return nil, "", err
+	}
+	return webhook.Verify, name, nil
 }
