@@ -112,7 +112,7 @@ export class AttemptRunner {
       return { kind: 'not_sent', cause: 'proxy_failed' };
     }
     try {
-      return await this.recordPatiently(input, delivery, answer);
+      return await this.recordPatiently(input, delivery, answer, !('problem' in payload));
     } finally {
       span.end(answer);
     }
@@ -228,8 +228,9 @@ export class AttemptRunner {
     input: AttemptInput,
     delivery: LoadedDelivery,
     answer: OutboundAnswer,
+    blamesEndpoint: boolean,
   ): Promise<AttemptOutcome> {
-    const record = this.recordOf(input, delivery, answer);
+    const record = { ...this.recordOf(input, delivery, answer), blamesEndpoint };
     const deadline = this.deps.now() + recordPatienceMs;
     for (;;) {
       const left = deadline - this.deps.now();

@@ -1,5 +1,6 @@
 import type { ActivityDependencies } from '../activities/ports.js';
 import type { Core } from './core.js';
+import { OpenedTexts } from './security/opened-texts.js';
 
 /** What attempts and all other activities work with, whoever runs them: a worker, or the express lane. */
 export function activityDependencies(core: Core): ActivityDependencies {
@@ -22,7 +23,7 @@ export function activityDependencies(core: Core): ActivityDependencies {
     sender: core.sender,
     payloads: core.payloads,
     announcer: core.announcer,
-    secrets: core.secrets,
+    secrets: new OpenedTexts(core.secrets),
     settings: config.delivery,
     log,
     watch: {

@@ -88,6 +88,8 @@ export interface AttemptRecord {
   /** The endpoint asked for a rest: all of its deliveries wait this long. */
   readonly restMs: number | null;
   readonly letterExpiryMs: number;
+  /** Absent: true. False where it failed by what the producer registered of the event's type: that says nothing about the endpoint. */
+  readonly blamesEndpoint?: boolean;
   /** Should the endpoint be down: how long nobody asks it again. */
   readonly probeRestMs: number;
 }

@@ -11,7 +11,7 @@ import { recordFailed } from './record-failed.js';
 
 /** Rows of one statement: enough that more would gain nothing, few enough that none takes long. */
 const groupMost = 200;
-const statementsAtOnce = 2;
+const statementsAtOnce = 1;
 
 /** An attempt is one read and one write: {@link load} and {@link record}. Those of many attempts go together. */
 export class AttemptStore {

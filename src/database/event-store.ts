@@ -108,7 +108,7 @@ export class EventStore {
     private readonly db: Database,
     private readonly options: { readonly unverifiedEvents: 'hold' | 'drop' },
   ) {
-    this.small = new Group((publications) => this.publishTogether(publications), { most: requestsOfGroup, atOnce: 2 });
+    this.small = new Group((publications) => this.publishTogether(publications), { most: requestsOfGroup, atOnce: 1 });
   }
 
   /** Which endpoints of the tenant would get an event of this type, now or when they take deliveries again. */

@@ -9,6 +9,9 @@ export interface GroupOptions<Item> {
   readonly keyOf?: (item: Item) => string;
 }
 
+/** So long is waited for company in a busy time. */
+const collectMs = 2;
+
 interface Waiting<Item, Result> {
   readonly item: Item;
   readonly resolve: (result: Result) => void;
@@ -24,6 +27,8 @@ export class Group<Item, Result> {
   private waiting: Waiting<Item, Result>[] = [];
   private running = 0;
   private scheduled = false;
+  /** The last statement had company. */
+  private isBusy = false;
 
   /** `work` answers one result an item, in their order. */
   constructor(
@@ -38,20 +43,24 @@ export class Group<Item, Result> {
     });
   }
 
-  /** After this turn of the event loop, so that what it brings goes together. */
+  /** After this turn of the event loop, so that what it brings goes together; in a busy time, a little later. */
   private schedule(): void {
     if (this.scheduled || this.running >= this.options.atOnce) return;
     this.scheduled = true;
-    setImmediate(() => {
+    const go = (): void => {
       this.scheduled = false;
       this.pump();
-    });
+    };
+    if (this.isBusy) setTimeout(go, collectMs);
+    else setImmediate(go);
   }
 
   private pump(): void {
     while (this.running < this.options.atOnce && this.waiting.length > 0) {
       this.running += 1;
-      void this.run(this.take()).finally(() => {
+      const group = this.take();
+      this.isBusy = group.length > 1;
+      void this.run(group).finally(() => {
         this.running -= 1;
         this.schedule();
       });

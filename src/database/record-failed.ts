@@ -32,6 +32,7 @@ export async function recordFailed(db: Database, a: AttemptRecord): Promise<Reco
     a.restMs,
     a.letterExpiryMs,
     a.probeRestMs,
+    a.blamesEndpoint ?? true,
   ]);
   if (!row) return null;
   return {
@@ -151,7 +152,7 @@ const failedStatement = {
       -- Where nobody tells the endpoint's workflow of the change, the sweeper does.
       health_sweep_after = case
         when ${changesHealth} then least(health_sweep_after, now() + interval '${healthGraceMs} ms') else health_sweep_after end
-     where id = (select endpoint_id from d)
+     where id = (select endpoint_id from d) and $22::boolean
        and (${changesHealth} or quick or ${paceChanges} or $19 is not null)
     returning health_version, health_seen
   )

@@ -12,6 +12,8 @@ const telling = new Set(['retry-after', 'content-type', 'webhook-allowed-origin'
 const maxTellingHeaders = 10;
 const maxTellingBytes = 1_024;
 
+const nothing = Buffer.alloc(0);
+
 type Header = readonly [string, string];
 
 /** Collects one answer in bounded memory. Any bytes are fine. */
@@ -22,7 +24,7 @@ export class AnswerReader {
   truncated = false;
   #readBytes = 0;
   #storedBytes = 0;
-  #stored: Buffer | null = null;
+  #stored = nothing;
 
   /** @param rawHeaders names and values in turn, as undici hands them over. */
   begin(statusCode: number, rawHeaders: readonly (Buffer | string)[]): void {
@@ -36,14 +38,22 @@ export class AnswerReader {
   take(chunk: Buffer): boolean {
     this.#readBytes += chunk.length;
     // A copy, since a chunk of one byte would keep its whole network buffer alive.
-    this.#stored ??= Buffer.allocUnsafe(maxStoredBytes);
+    this.#makeRoom(this.#storedBytes + chunk.length);
     this.#storedBytes += chunk.copy(this.#stored, this.#storedBytes);
     if (this.#readBytes > maxStoredBytes) this.truncated = true;
     return this.#readBytes <= maxReadBytes;
   }
 
+  /** Most answers are short: what is kept of them grows with them. */
+  #makeRoom(bytes: number): void {
+    if (bytes <= this.#stored.length || this.#stored.length === maxStoredBytes) return;
+    const larger = Buffer.allocUnsafe(Math.min(maxStoredBytes, Math.max(bytes, 2 * this.#stored.length)));
+    this.#stored.copy(larger, 0, 0, this.#storedBytes);
+    this.#stored = larger;
+  }
+
   get body(): Buffer {
-    return this.#stored === null ? Buffer.alloc(0) : Buffer.from(this.#stored.subarray(0, this.#storedBytes));
+    return Buffer.from(this.#stored.subarray(0, this.#storedBytes));
   }
 }
 

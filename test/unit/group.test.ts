@@ -5,7 +5,8 @@ import { Group } from '../../src/database/group.js';
 
 const refused = (code: string) => new QueryFailedError('insert', [], Object.assign(new Error('refused'), { code }));
 
-const settled = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+/** In a busy time a group waits for company for 2 ms. */
+const settled = () => new Promise((resolve) => setTimeout(resolve, 20));
 
 /** A group whose statements end when the test says so. */
 function heldGroup(options: { most?: number; atOnce?: number; keyOf?: (item: string) => string } = {}) {

@@ -328,6 +328,17 @@ describe('the endpoint’s row', () => {
     expect((await attempts.endpoint(slow!.endpointId)).quick).toBe(true);
   });
 
+  it('is left alone by a failure that is no fault of the endpoint', async () => {
+    const endpointId = await attempts.createEndpoint(receiver.url);
+    const deliveries = await attempts.publishTo(endpointId, 4);
+    const before = await attempts.endpoint(endpointId);
+    for (const delivery of deliveries) {
+      await attempts.store.record(attempts.failure(delivery, { errorCode: 'config_invalid', blamesEndpoint: false }));
+    }
+    expect(await attempts.endpoint(endpointId)).toEqual(before);
+    expect(await attempts.row(deliveries[3]!)).toMatchObject({ status: 'retrying', attempt_count: 1 });
+  });
+
   it('hot: 200 records at once, with a 410 among them, end without a deadlock and with each attempt recorded', async () => {
     const endpointId = await attempts.createEndpoint(receiver.url);
     const deliveries = await attempts.publishTo(endpointId, 200);
