@@ -241,6 +241,7 @@ export class Core {
     });
     this.metricsPage = new MetricsPage(metrics, {
       dispatcherBacklog: () => this.dispatcher.backlog,
+      expressBacklog: () => this.express?.backlog ?? 0,
       pool: () => gauges.poolUse(),
       slots: () => this.slots.read(),
       database: () => gauges.read(),

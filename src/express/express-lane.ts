@@ -19,6 +19,8 @@ import type { DeliveryStart } from '../temporal/gateway.js';
 const looksUntilSlow = 8;
 const lookEveryMs = 250;
 const recordAgainMs = 1_000;
+/** Longer than any attempt: what is in flight at a stop finishes and is recorded, unless the database is away. */
+const stopPatienceMs = 35_000;
 
 /** Makes attempts: the activities' own code. */
 export interface AttemptMaker {
@@ -108,7 +110,10 @@ export class ExpressLane {
     await Promise.all(this.queue.drain().map((delivery) => this.handOver(delivery)));
     // Without renewals in the meantime leases would run out, and requests in flight be made twice.
     const renewal = setInterval(() => void this.renew(), leaseRenewalMs);
-    if (this.ours.size > 0) await new Promise<void>((resolve) => this.idle.push(resolve));
+    const idle = this.ours.size === 0 ? Promise.resolve() : new Promise<void>((resolve) => this.idle.push(resolve));
+    const enough = new AbortController();
+    await Promise.race([idle, pause(stopPatienceMs, enough.signal)]);
+    enough.abort();
     clearInterval(renewal);
     clearInterval(this.looking);
     await this.deps.leases.forget(this.deps.holder).catch(() => undefined);
@@ -165,6 +170,11 @@ export class ExpressLane {
   private async goOn(delivery: DeliveryStart, outcome: AttemptOutcome): Promise<void> {
     switch (outcome.kind) {
       case 'closed':
+        // The record of a success has ended the lease; what somebody else closed still has it.
+        return outcome.status === 'succeeded' ? this.done(delivery.id) : this.giveBack(delivery);
+      case 'held':
+        // Whoever releases it starts its workflow.
+        return this.giveBack(delivery);
       case 'unknown_delivery':
         return this.done(delivery.id);
       case 'failed':
@@ -174,22 +184,26 @@ export class ExpressLane {
       case 'use_ordinary':
       case 'not_sent':
       case 'not_due':
-      case 'held':
       case 'superseded':
       case 'unrecorded':
         return this.handOver(delivery);
     }
   }
 
-  /** The workflow makes the attempt. Where that can't be written now, the lease is found to be nobody's later. */
+  /** The workflow makes the attempt. */
   private async handOver(delivery: DeliveryStart): Promise<void> {
+    await this.giveBack(delivery);
+    this.deps.dispatch({ kind: 'start', delivery });
+  }
+
+  /** Where that can't be written now, the lease is found to be nobody's later. */
+  private async giveBack({ id }: DeliveryStart): Promise<void> {
     try {
-      await this.deps.leases.giveBack(this.deps.holder, delivery.id);
-      this.deps.dispatch({ kind: 'start', delivery });
+      await this.deps.leases.giveBack(this.deps.holder, id);
     } catch (error) {
-      this.deps.log.warn({ delivery_id: delivery.id, err: error }, 'delivery not handed over yet: the sweeper will');
+      this.deps.log.warn({ delivery_id: id, err: error }, 'lease not given back yet: it will be found');
     } finally {
-      this.done(delivery.id);
+      this.done(id);
     }
   }
 

@@ -13,6 +13,7 @@ export interface SlotUse {
 /** What is looked up when somebody reads the page. */
 export interface MetricSources {
   readonly dispatcherBacklog: () => number;
+  readonly expressBacklog: () => number;
   readonly pool: () => PoolUse;
   readonly slots: () => readonly SlotUse[];
   readonly database: () => Promise<DatabaseGauges>;
@@ -50,6 +51,7 @@ export class MetricsPage {
   private readProcess(): void {
     const { metrics, sources } = this;
     metrics.dispatcherQueue.set(sources.dispatcherBacklog());
+    metrics.expressBacklog.set(sources.expressBacklog());
     const { used, idle, waiting } = sources.pool();
     metrics.poolConnections.set({ state: 'used' }, used);
     metrics.poolConnections.set({ state: 'idle' }, idle);

@@ -58,6 +58,10 @@ export class Metrics {
     'posthorn_dispatcher_queue_length',
     'Jobs that wait for the dispatcher or are at work.',
   );
+  readonly expressBacklog = this.gauge(
+    'posthorn_express_deliveries',
+    'Deliveries that wait for the express lane or are being sent by it.',
+  );
   readonly poolConnections = this.gauge('posthorn_database_pool_connections', 'Connections of the pool.', ['state']);
   readonly poolWaiting = this.gauge('posthorn_database_pool_waiting', 'Statements that wait for a connection.');
   readonly slots = this.gauge('posthorn_worker_slots', 'Slots of this worker, for activities and for workflow tasks.', [

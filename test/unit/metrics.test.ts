@@ -24,6 +24,7 @@ function page(changes: Partial<MetricSources> = {}) {
   const metrics = new Metrics();
   const sources: MetricSources = {
     dispatcherBacklog: () => 5,
+    expressBacklog: () => 7,
     pool: () => ({ used: 2, idle: 1, waiting: 0 }),
     slots: () => [{ taskQueue: 'posthorn-attempts', kind: 'activity', used: 3, limit: 200 }],
     database: async () => gauges,
@@ -122,6 +123,7 @@ describe('the page', () => {
     for (const name of ['backlog_deliveries', 'sweeper_lag_seconds', 'event_feed_lag_seconds', 'dead_letters_open'])
       expect([name, linesOf(text, `posthorn_${name}`)]).toEqual([name, []]);
     expect(linesOf(text, 'posthorn_metrics_database_up')).toEqual(['posthorn_metrics_database_up 0']);
+    expect(linesOf(text, 'posthorn_express_deliveries')).toEqual(['posthorn_express_deliveries 7']);
     expect(linesOf(text, 'posthorn_dispatcher_queue_length')).toEqual(['posthorn_dispatcher_queue_length 5']);
   });
 
