@@ -47,7 +47,12 @@ export class AttemptRunner {
     const key = `${input.deliveryId}/${input.runId}/${input.sequence}`;
     const running = this.inFlight.get(key);
     if (running) return running;
-    const attempt = this.execute(input, lane).finally(() => this.inFlight.delete(key));
+    const attempt = this.execute(input, lane)
+      .then((outcome) => {
+        if (outcome.kind === 'not_sent') this.watch.attemptNotSent(outcome.cause);
+        return outcome;
+      })
+      .finally(() => this.inFlight.delete(key));
     this.inFlight.set(key, attempt);
     return attempt;
   }
@@ -388,6 +393,7 @@ export class AttemptRunner {
 const unwatched: AttemptWatch = {
   startAttempt: ({ traceparent }) => ({ traceparent, end: () => undefined }),
   attemptRecorded: () => undefined,
+  attemptNotSent: () => undefined,
   deliveryClosed: () => undefined,
 };
 

@@ -60,6 +60,8 @@ export interface AttemptSettings {
 export interface AttemptWatch {
   startAttempt(facts: AttemptFacts): AttemptSpan;
   attemptRecorded(attempt: CountedAttempt): void;
+  /** Nothing left the machine: no attempt is spent, and the same is tried again. */
+  attemptNotSent(cause: string): void;
   deliveryClosed(status: TerminalStatus, reason: DeliveryReason): void;
 }
 

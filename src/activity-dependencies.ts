@@ -29,6 +29,7 @@ export function activityDependencies(core: Core): ActivityDependencies {
     watch: {
       startAttempt: (facts) => core.tracing.startAttempt(facts),
       attemptRecorded: (attempt) => core.metrics.attemptRecorded(attempt),
+      attemptNotSent: (cause) => core.metrics.attemptNotSent(cause),
       deliveryClosed: (status, reason) => core.metrics.deliveryClosed(status, reason),
     },
     now: Date.now,

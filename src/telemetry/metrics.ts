@@ -41,6 +41,11 @@ export class Metrics {
     'outcome',
     'error_code',
   ]);
+  private readonly attemptsNotSent = this.counter(
+    'posthorn_attempts_not_sent_total',
+    'Attempts that nothing was sent of, by this process; the same are tried again.',
+    ['cause'],
+  );
   private readonly attemptDuration = new Histogram({
     name: 'posthorn_attempt_duration_seconds',
     help: 'From dialling to the last byte of the answer, or to the failure.',
@@ -122,6 +127,10 @@ export class Metrics {
     this.attempts.inc({ outcome, error_code: errorCode ?? 'none' });
     // Nobody knows how long one took whose sender died.
     if (errorCode !== 'outcome_unknown') this.attemptDuration.observe({ outcome }, durationMs / 1_000);
+  }
+
+  attemptNotSent(cause: string): void {
+    this.attemptsNotSent.inc({ cause });
   }
 
   jobsLeftToSweeper(count: number): void {

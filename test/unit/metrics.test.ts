@@ -63,7 +63,7 @@ describe('the documentation of metrics', () => {
     expect(documented.length).toBeGreaterThan(15);
     for (const { name, labels } of documented)
       for (const label of labels) expect([name, label!.endsWith('_id')]).toEqual([name, false]);
-    const closed = ['status', 'reason', 'outcome', 'error_code', 'by', 'state', 'task_queue', 'kind'];
+    const closed = ['status', 'reason', 'outcome', 'error_code', 'by', 'state', 'task_queue', 'kind', 'cause'];
     expect(new Set(documented.flatMap(({ labels }) => labels))).toEqual(new Set(closed));
   });
 });
@@ -74,6 +74,7 @@ describe('the page', () => {
     metrics.eventAccepted(['pending', 'held', 'cancelled']);
     metrics.attemptRecorded({ outcome: 'failed', errorCode: 'timeout_response', durationMs: 10_000 });
     metrics.attemptRecorded({ outcome: 'failed', errorCode: 'outcome_unknown', durationMs: 0 });
+    metrics.attemptNotSent('proxy_failed');
     metrics.deliveryClosed('failed', 'attempts_exhausted', 3);
     const text = await it.text();
     expect(linesOf(text, 'posthorn_events_accepted_total')).toEqual(['posthorn_events_accepted_total 1']);
@@ -82,6 +83,9 @@ describe('the page', () => {
       'posthorn_deliveries_closed_total{status="failed",reason="attempts_exhausted"} 3',
     ]);
     expect(linesOf(text, 'posthorn_attempts_total')).toHaveLength(2);
+    expect(linesOf(text, 'posthorn_attempts_not_sent_total')).toEqual([
+      'posthorn_attempts_not_sent_total{cause="proxy_failed"} 1',
+    ]);
     expect(text).toContain('posthorn_attempt_duration_seconds_bucket{le="5",outcome="failed"} 0');
     expect(text).toContain('posthorn_attempt_duration_seconds_bucket{le="10",outcome="failed"} 1');
     expect(text).toContain('posthorn_attempt_duration_seconds_count{outcome="failed"} 1');

@@ -105,3 +105,19 @@ describe('where only registered types are accepted', () => {
     }
   });
 });
+
+describe('a time limit that is set', () => {
+  it('ends what takes longer, and is named', async () => {
+    const strict = await startApi({ extra: { POSTHORN_CATALOGUE_TIMEOUT: '150ms' } });
+    try {
+      const slow = { enforce: true, versions: [{ version: '2026-01-31', schema: { pattern: '^(a+)+$' } }] };
+      await strict.api.call('PUT', '/v1/event-types/slow.checked', slow);
+      expect(await strict.api.post('/v1/events', { type: 'slow.checked', data: `${'a'.repeat(60)}!` })).toMatchObject({
+        status: 422,
+        body: { detail: expect.stringContaining('150 ms') as string },
+      });
+    } finally {
+      await strict.stop();
+    }
+  });
+});

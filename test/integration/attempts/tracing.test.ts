@@ -75,6 +75,7 @@ function runnerWith(tracing: Tracing): AttemptRunner {
   return attempts.newRunner(attempts.client, {
     startAttempt: (facts) => tracing.startAttempt(facts),
     attemptRecorded: nothing,
+    attemptNotSent: nothing,
     deliveryClosed: nothing,
   });
 }
