@@ -86,12 +86,12 @@ describe('the bench', () => {
     expect(values).toEqual(expect.arrayContaining([deliveryId, '{"n":1}', hash, 'we_1']));
     expect(values.filter((value) => typeof value === 'string' && value.startsWith('@'))).toEqual([]);
 
-    expect(statements.load(deliveryId, 'run-1')).toMatchObject({ values: [deliveryId, 'run-1', 1] });
+    expect(statements.load(deliveryId, 'run-1')).toMatchObject({ values: [[deliveryId], ['run-1'], [1], null] });
     const startedAt = new Date();
     const record = statements.record(deliveryId, 'run-1', startedAt, 12.4, 200);
     expect(record.text).toContain('insert into attempts');
-    expect(record.values).toEqual(expect.arrayContaining([deliveryId, 'run-1', startedAt, 12, 200]));
-    expect(record.values.filter((value) => typeof value === 'string' && value.startsWith('@'))).toEqual([]);
+    expect(record.values.flat()).toEqual(expect.arrayContaining([deliveryId, 'run-1', startedAt, 12, 200]));
+    expect(record.values.flat().filter((value) => typeof value === 'string' && value.startsWith('@'))).toEqual([]);
   });
 
   it.runIf(process.platform === 'linux')('reads CPU time and memory of a process and its children', () => {
