@@ -183,7 +183,11 @@ class DeliveryRun {
         return settlements.settleAttempt(this.attemptInput());
       }
     });
-    if (outcome.kind === 'not_sent') return outcome;
+    if (outcome.kind === 'not_sent') {
+      // The row was open when this run began: what closes it meanwhile is what the run was to come to.
+      if (outcome.cause === 'express_attempt_in_flight') this.intent = 'resume';
+      return outcome;
+    }
     this.forced = false;
     this.notSentInARow = 0;
     // A run redelivers with its first attempt only. A reset run may stand anywhere in its schedule: there the activity knows.

@@ -84,13 +84,16 @@ export type AttemptOutcome =
       readonly labels: DeliveryLabels;
     }
   /** Nothing left the machine. Spends no attempt: same sequence again after a short, growing wait. */
-  | { readonly kind: 'not_sent'; readonly cause: string }
+  | { readonly kind: 'not_sent'; readonly cause: NotSentCause }
   /** Sent, but recording failed for 3 s: `recordAttempt` has to run until it succeeds. The answer's body is given up. */
   | { readonly kind: 'unrecorded'; readonly sent: SentAttempt }
   /** A cancelled run found a newer round: a redelivery was accepted after the cancellation, and is not to be lost with it. */
   | { readonly kind: 'superseded' }
   /** No such delivery. */
   | { readonly kind: 'unknown_delivery' };
+
+/** `express_attempt_in_flight`: the process that took the event is making this very attempt. */
+export type NotSentCause = 'load_failed' | 'no_connection_free' | 'proxy_failed' | 'express_attempt_in_flight';
 
 export type CancelOutcome = Extract<AttemptOutcome, { kind: 'closed' | 'superseded' | 'unknown_delivery' }>;
 

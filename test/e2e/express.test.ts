@@ -71,7 +71,7 @@ describe('in the express lane', () => {
     await failing.stop();
   });
 
-  it('a redelivery while the attempt is in flight makes no second request', async () => {
+  it('neither a redelivery nor a start by hand makes a second request while the attempt is in flight', async () => {
     const held = new HeldAnswers();
     const slow = await RecordingReceiver.start(held.answer);
     await posthorn.api.createEndpoint(slow.url, ['express.held'], { timeout_ms: 30_000 });
@@ -79,7 +79,12 @@ describe('in the express lane', () => {
     await held.arrived();
     const again = await posthorn.api.post(`/v1/webhook-deliveries/${id}/redeliver`);
     expect(again.body).toMatchObject({ already_in_progress: true });
-    await until('a workflow has been started, which has to wait', async () => (await workflowOf(id)) === 'running');
+    const { workflow } = posthorn.core.temporal.client!;
+    await workflow.start('deliver', { taskQueue: 'posthorn', workflowId: id, args: [{ deliveryId: id }] });
+    await until('the workflow has to wait', async () => {
+      const { phase } = await workflow.getHandle(id).query<{ phase: string }>('state');
+      return phase === 'waiting';
+    });
     held.release();
     expect(await posthorn.api.delivery(id, '10s')).toMatchObject({ status: 'succeeded' });
     await until('the workflow has seen it', async () => (await workflowOf(id)) === 'closed');
