@@ -18,7 +18,7 @@ const overlapRule = `overlap_ms is a whole number of milliseconds from 0 to ${ma
 const keyRule = `the key is ${signingKeyPrefix} and the base64 of 64 bytes: the seed, and the public key that belongs to it`;
 /** A secret or key that is brought along. What is refused is never repeated. */
 const rotatedSecret = z
-  .string({ error: 'secret is a text that begins with whsec_ or whsk_' })
+  .string({ error: `secret is a text that begins with whsec_ or whsk_, such as ${exampleSecret}` })
   .superRefine((text, context) => {
     const rule = text.startsWith(signingKeyPrefix) ? (readSigningKey(text) ? null : keyRule) : ruleOf(text);
     if (rule !== null) context.addIssue({ code: 'custom', message: rule });

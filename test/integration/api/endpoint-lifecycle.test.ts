@@ -285,6 +285,7 @@ describe('the health of an endpoint', () => {
         { what: 'expire', at: expect.any(String) },
       ],
       mail: { owner_email: 'hooks@example.com', pending: 0, failed: 0, last_error: null, next_at: null },
+      token: null,
     });
     const [told, expires] = answer.body.coming.map(({ at }: { at: string }) => Date.parse(at) - Date.now());
     expect(Math.abs(told - 23 * day)).toBeLessThan(60_000);
