@@ -16,6 +16,7 @@ const nobodys: Record<string, string> = {
   'dead-letters': 'whd_01KC0000000000000000000000.1',
   replays: 'rpl_01KC0000000000000000000000',
   secret: 'sec_01KC0000000000000000000000',
+  'event-types': 'of.nobody',
 };
 
 const url = 'http://127.0.0.1:9/hook';
@@ -31,6 +32,9 @@ const bodies: Record<string, readonly unknown[]> = {
   'POST /v1/events': [{ type: 'of.b', data: {} }],
   'POST /v1/replays': [{ filter: { type: 'of.b' } }],
   'POST /v1/dead-letters/replay': [{ filter: { type: 'of.b' } }],
+  'POST /v1/webhooks/subscriptions/{id}/api-version/preview': [{ api_version: 'newest' }],
+  'POST /v1/event-types/import': [{ event_types: [] }],
+  'PUT /v1/event-types/{name}': [{}],
 };
 
 interface Call extends Route {
@@ -39,13 +43,16 @@ interface Call extends Route {
 const callsOf = (route: Route): Call[] =>
   (bodies[route.name] ?? [undefined]).map((body) => Object.assign({ body }, route));
 const isOfOne = ({ path }: Route): boolean => path.includes('{');
+/** Each tenant has types of any name. */
+const makesItsOwn = ({ name }: Route): boolean => name === 'PUT /v1/event-types/{name}';
 const pathOf = ({ path }: Route, ids: Record<string, string>): string =>
-  path.replace('{id}', ids[resourceOf(path)] ?? 'unknown').replace('{secret_id}', ids['secret']!);
+  path.replace(/\{(?:id|name)\}/, ids[resourceOf(path)] ?? 'unknown').replace('{secret_id}', ids['secret']!);
 
 beforeAll(async () => {
   posthorn = await startApi();
   [a, b] = [await posthorn.tenant('a'), await posthorn.tenant('b')];
   await a.createEndpoint(url, ['of.a']);
+  await b.call('PUT', '/v1/event-types/of.b', { description: 'what b says of it' });
   const { id: endpoint } = await b.createEndpoint(url, ['*']);
   const event = await b.publish('of.b');
   await b.post(`${subscriptions}/${endpoint}/secrets`);
@@ -64,6 +71,7 @@ beforeAll(async () => {
     'dead-letters': letter,
     replays: replay,
     secret,
+    'event-types': 'of.b',
   };
 });
 afterAll(() => posthorn.stop());
@@ -85,13 +93,24 @@ const stateOfB = async () =>
   );
 
 describe('a tenant’s key', () => {
-  it.each(routes.filter(isOfOne).flatMap(callsOf))('finds nothing of another tenant: $name $body', async (call) => {
+  it.each(routes.filter((route) => isOfOne(route) && !makesItsOwn(route)).flatMap(callsOf))(
+    'finds nothing of another tenant: $name $body',
+    async (call) => {
+      const before = await stateOfB();
+      const foreign = await a.call(call.method, pathOf(call, ofB), call.body);
+      expect(foreign).toMatchObject({ status: 404, body: { code: 'not_found' } });
+      // As if there were no such thing at all.
+      const nothing = await a.call(call.method, pathOf(call, nobodys), call.body);
+      expect(foreign.body.detail.replace(/'.*'/, '')).toBe(nothing.body.detail.replace(/'.*'/, ''));
+      expect(await stateOfB()).toEqual(before);
+    },
+  );
+
+  it('registers a type beside another tenant’s of the same name', async () => {
     const before = await stateOfB();
-    const foreign = await a.call(call.method, pathOf(call, ofB), call.body);
-    expect(foreign).toMatchObject({ status: 404, body: { code: 'not_found' } });
-    // As if there were no such thing at all.
-    const nothing = await a.call(call.method, pathOf(call, nobodys), call.body);
-    expect(foreign.body.detail.replace(/'.*'/, '')).toBe(nothing.body.detail.replace(/'.*'/, ''));
+    expect((await a.call('PUT', '/v1/event-types/of.b', { description: 'what a says of it' })).status).toBe(201);
+    expect(await stateOfB()).toEqual(before);
+    expect((await a.delete('/v1/event-types/of.b')).status).toBe(204);
     expect(await stateOfB()).toEqual(before);
   });
 
