@@ -7,6 +7,7 @@ import type { LeaseStore } from '../database/lease-store.js';
 import { leaseMs, leaseRenewalMs } from '../database/lease-sql.js';
 import { jitterFactor } from '../domain/retry-schedule.js';
 import { pause } from '../pause.js';
+import { within } from '../within.js';
 import type { Logger } from '../telemetry/logger.js';
 import type { DispatchJob } from '../temporal/dispatcher.js';
 import { FairQueue } from '../temporal/fair-queue.js';
@@ -61,12 +62,12 @@ export class ExpressLane {
   private readonly queue: FairQueue<DeliveryStart>;
   /** Those that wait or are in flight. Whatever else is leased to us got lost on its way here. */
   private readonly ours = new Set<string>();
+  /** Those that have a place of the lane. */
   private readonly inFlight = new Set<InFlight>();
-  /** Endpoints with attempts in flight that take long, and how many. */
-  private readonly slow = new Map<string, number>();
+  /** Those that took so long that they gave their places to others. */
+  private readonly slow = new Set<InFlight>();
   private readonly abort = new AbortController();
   private readonly now: () => number;
-  private active = 0;
   private renewedAt = Number.NEGATIVE_INFINITY;
   private renewing: Promise<void> = Promise.resolve();
   private looking: NodeJS.Timeout | undefined;
@@ -93,7 +94,7 @@ export class ExpressLane {
   /** A delivery that was committed with a lease of ours. */
   submit(delivery: DeliveryStart): void {
     this.ours.add(delivery.id);
-    if (this.abort.signal.aborted || this.slow.has(delivery.endpointId)) void this.handOver(delivery);
+    if (this.abort.signal.aborted || this.isSlow(delivery.endpointId)) void this.handOver(delivery);
     else this.queue.add(delivery.endpointId, delivery);
     this.pump();
   }
@@ -111,16 +112,14 @@ export class ExpressLane {
     // Without renewals in the meantime leases would run out, and requests in flight be made twice.
     const renewal = setInterval(() => void this.renew(), leaseRenewalMs);
     const idle = this.ours.size === 0 ? Promise.resolve() : new Promise<void>((resolve) => this.idle.push(resolve));
-    const enough = new AbortController();
-    await Promise.race([idle, pause(stopPatienceMs, enough.signal)]);
-    enough.abort();
+    await within(stopPatienceMs, idle, undefined);
     clearInterval(renewal);
     clearInterval(this.looking);
     await this.deps.leases.forget(this.deps.holder).catch(() => undefined);
   }
 
   private pump(): void {
-    while (this.active < this.deps.limits.atOnce) {
+    while (this.inFlight.size < this.deps.limits.atOnce) {
       const next = this.queue.take();
       if (!next) return;
       void this.attempt(next.job)
@@ -132,7 +131,6 @@ export class ExpressLane {
   private async attempt(delivery: DeliveryStart): Promise<void> {
     const { id, endpointId } = delivery;
     const mine: InFlight = { endpointId, looks: 0 };
-    this.active += 1;
     this.inFlight.add(mine);
     const input: AttemptInput = {
       deliveryId: id,
@@ -149,8 +147,7 @@ export class ExpressLane {
       await this.handOver(delivery);
     } finally {
       this.inFlight.delete(mine);
-      if (mine.looks >= looksUntilSlow) this.isQuickAgain(endpointId);
-      else this.active -= 1;
+      this.slow.delete(mine);
     }
   }
 
@@ -215,18 +212,17 @@ export class ExpressLane {
   private lookForSlow(): void {
     for (const one of this.inFlight) {
       one.looks += 1;
-      if (one.looks !== looksUntilSlow) continue;
-      this.active -= 1;
-      this.slow.set(one.endpointId, (this.slow.get(one.endpointId) ?? 0) + 1);
+      if (one.looks < looksUntilSlow) continue;
+      this.inFlight.delete(one);
+      this.slow.add(one);
       for (const waiting of this.queue.drain(one.endpointId)) void this.handOver(waiting);
     }
     this.pump();
   }
 
-  private isQuickAgain(endpointId: string): void {
-    const others = (this.slow.get(endpointId) ?? 1) - 1;
-    if (others === 0) this.slow.delete(endpointId);
-    else this.slow.set(endpointId, others);
+  private isSlow(endpointId: string): boolean {
+    for (const one of this.slow) if (one.endpointId === endpointId) return true;
+    return false;
   }
 
   private async keepRenewing(): Promise<void> {
@@ -248,11 +244,12 @@ export class ExpressLane {
     }
   }
 
-  /** A commit whose answer got lost has leases that nobody here knows of. */
+  /** A commit whose answer got lost has leases that nobody here knows of. Together: the next renewal waits for it. */
   private async giveBackStrays(): Promise<void> {
+    const { leases, holder } = this.deps;
     try {
-      for (const id of await this.deps.leases.overdue(this.deps.holder))
-        if (!this.ours.has(id)) await this.deps.leases.giveBack(this.deps.holder, id);
+      const strays = (await leases.overdue(holder)).filter((id) => !this.ours.has(id));
+      await Promise.all(strays.map((id) => leases.giveBack(holder, id)));
     } catch {
       // Again in a second.
     }
