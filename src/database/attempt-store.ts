@@ -2,7 +2,7 @@ import type { AttemptKey } from '../../activities/contracts/delivery-activities.
 import type { DeliveryReason } from '../domain/closed-lists.js';
 import { loadForAttempts } from './attempt-load.js';
 import type { AttemptRecord, LoadedDelivery, RecordResult } from './attempt-rows.js';
-import { asText, headersText, wholeMs } from './attempt-texts.js';
+import { storedForm } from './attempt-columns.js';
 import type { Database } from './data-source.js';
 import { sweepGraceMs } from './grace.js';
 import { Group } from './group.js';
@@ -63,7 +63,7 @@ export class AttemptStore {
    * and a delivered one closes the row before another request goes out. False when there was no such record.
    */
   async replaceUnknown(attempt: AttemptRecord): Promise<boolean> {
-    const a = attempt;
+    const a = storedForm(attempt);
     const rows = await this.db.query<{ number: number }[]>(
       `with a as (
          update attempts set started_at = $4, duration_ms = $5, status_code = $6, error_code = $7, error_message = $8,
@@ -84,12 +84,12 @@ export class AttemptStore {
         a.runId,
         a.sequence,
         a.startedAt,
-        wholeMs(a.durationMs),
+        a.durationMs,
         a.statusCode,
         a.errorCode,
-        a.errorMessage === null ? null : asText(a.errorMessage),
-        headersText(a),
-        a.responseBody.length > 0 ? a.responseBody : null,
+        a.errorMessage,
+        a.responseHeaders,
+        a.responseBody,
         a.responseTruncated,
         a.remoteAddress,
         a.resent,

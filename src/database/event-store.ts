@@ -108,7 +108,10 @@ export class EventStore {
     private readonly db: Database,
     private readonly options: { readonly unverifiedEvents: 'hold' | 'drop' },
   ) {
-    this.small = new Group((publications) => this.publishTogether(publications), { most: requestsOfGroup, atOnce: 1 });
+    this.small = new Group((publications) => this.publishBy(this.hot, publications), {
+      most: requestsOfGroup,
+      atOnce: 1,
+    });
   }
 
   /** Which endpoints of the tenant would get an event of this type, now or when they take deliveries again. */
@@ -134,10 +137,6 @@ export class EventStore {
   }
 
   private readonly hot: Run = (statement, values) => this.db.hot.run(statement, values);
-
-  private publishTogether(publications: readonly Publication[]): Promise<PublishResult[][]> {
-    return this.publishBy(this.hot, publications);
-  }
 
   private async publishBy(run: Run, publications: readonly Publication[]): Promise<PublishResult[][]> {
     const first = new Map<string, NewEvent & { readonly leaseHolder: string | null }>();

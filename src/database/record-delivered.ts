@@ -1,6 +1,5 @@
-import type { DeliveryReason } from '../domain/closed-lists.js';
 import type { AttemptRecord, RecordResult } from './attempt-rows.js';
-import { asText, headersText, wholeMs } from './attempt-texts.js';
+import { type RecordedRow, storedForm, toRecordResult } from './attempt-columns.js';
 import type { Database } from './data-source.js';
 import { healthGraceMs } from './grace.js';
 
@@ -15,55 +14,30 @@ export async function recordDelivered(
   db: Database,
   attempts: readonly AttemptRecord[],
 ): Promise<(RecordResult | null)[]> {
-  const column = <T>(pick: (attempt: AttemptRecord) => T): T[] => attempts.map(pick);
-  const rows = await db.hot.run<DeliveredRow>(deliveredStatement, [
+  const rows = attempts.map(storedForm);
+  const column = <T>(pick: (attempt: (typeof rows)[number]) => T): T[] => rows.map(pick);
+  const recorded = await db.hot.run<RecordedRow & { id: string }>(deliveredStatement, [
     column((a) => a.deliveryId),
     column((a) => a.runId),
     column((a) => a.sequence),
     column((a) => a.id),
     column((a) => a.round),
     column((a) => a.startedAt),
-    column((a) => wholeMs(a.durationMs)),
+    column((a) => a.durationMs),
     column((a) => a.statusCode),
-    column((a) => (a.errorMessage === null ? null : asText(a.errorMessage))),
-    column(headersText),
-    column((a) => (a.responseBody.length > 0 ? a.responseBody : null)),
+    column((a) => a.errorMessage),
+    column((a) => a.responseHeaders),
+    column((a) => a.responseBody),
     column((a) => a.responseTruncated),
     column((a) => a.remoteAddress),
     column((a) => a.resent),
-    column((a) => a.durationMs < 1_000),
+    attempts.map(({ durationMs }) => durationMs < 1_000),
   ]);
-  const written = new Map(rows.map((row) => [row.id, row]));
+  const byDelivery = new Map(recorded.map((row) => [row.id, row]));
   return attempts.map(({ deliveryId }) => {
-    const row = written.get(deliveryId);
-    if (!row) return null;
-    return {
-      status: row.status,
-      reason: row.reason,
-      round: row.round,
-      attemptCount: row.attempt_count,
-      roundAttempts: row.round_attempts,
-      number: row.attempt_count,
-      waitMs: Math.max(0, Math.ceil(row.wait_ms ?? 0)),
-      lastStatusCode: row.last_status_code,
-      lastError: null,
-      letter: false,
-      endpointGone: false,
-      healthChanged: row.health_changed ?? false,
-    };
+    const row = byDelivery.get(deliveryId);
+    return row ? toRecordResult(row) : null;
   });
-}
-
-interface DeliveredRow {
-  id: string;
-  status: RecordResult['status'];
-  reason: DeliveryReason;
-  round: number;
-  attempt_count: number;
-  round_attempts: number;
-  wait_ms: number | null;
-  last_status_code: number | null;
-  health_changed: boolean | null;
 }
 
 /** What the endpoint's workflow is to hear of: a recovery. */
@@ -134,6 +108,7 @@ const deliveredStatement = {
     returning e.id, health_version > health_seen as changed
   )
   select d.id, d.status, d.reason, d.round, d.attempt_count, d.round_attempts, d.status_code as last_status_code,
+         null as last_error, false as letter, false as gone,
          (extract(epoch from d.next_attempt_at - now()) * 1000)::float8 as wait_ms,
          (select e.changed from e where e.id = d.endpoint_id) as health_changed
     from d`,

@@ -1,7 +1,6 @@
-import type { DeliveryReason } from '../domain/closed-lists.js';
 import { failuresUntilDown } from '../domain/pacing.js';
 import type { AttemptRecord, RecordResult } from './attempt-rows.js';
-import { asText, headersText, wholeMs } from './attempt-texts.js';
+import { type RecordedRow, storedForm, toRecordResult } from './attempt-columns.js';
 import type { Database } from './data-source.js';
 import { healthGraceMs, sweepGraceMs } from './grace.js';
 
@@ -9,20 +8,21 @@ import { healthGraceMs, sweepGraceMs } from './grace.js';
  * Records one failed attempt with all its consequences, in one statement; null when it was recorded before. What somebody else did
  * to the row while the request was in flight stays: a closed row stays closed. A newer round is never touched.
  */
-export async function recordFailed(db: Database, a: AttemptRecord): Promise<RecordResult | null> {
-  const [row] = await db.hot.run<FailedRow>(failedStatement, [
+export async function recordFailed(db: Database, attempt: AttemptRecord): Promise<RecordResult | null> {
+  const a = storedForm(attempt);
+  const [row] = await db.hot.run<RecordedRow>(failedStatement, [
     a.deliveryId,
     a.runId,
     a.sequence,
     a.id,
     a.round,
     a.startedAt,
-    wholeMs(a.durationMs),
+    a.durationMs,
     a.statusCode,
     a.errorCode,
-    a.errorMessage === null ? null : asText(a.errorMessage),
-    headersText(a),
-    a.responseBody.length > 0 ? a.responseBody : null,
+    a.errorMessage,
+    a.responseHeaders,
+    a.responseBody,
     a.responseTruncated,
     a.remoteAddress,
     a.resent,
@@ -34,35 +34,7 @@ export async function recordFailed(db: Database, a: AttemptRecord): Promise<Reco
     a.probeRestMs,
     a.blamesEndpoint ?? true,
   ]);
-  if (!row) return null;
-  return {
-    status: row.status,
-    reason: row.reason,
-    round: row.round,
-    attemptCount: row.attempt_count,
-    roundAttempts: row.round_attempts,
-    number: row.attempt_count,
-    waitMs: Math.max(0, Math.ceil(row.wait_ms ?? 0)),
-    lastStatusCode: row.last_status_code,
-    lastError: row.last_error,
-    letter: row.letters > 0,
-    endpointGone: row.gone,
-    healthChanged: row.health_changed ?? false,
-  };
-}
-
-interface FailedRow {
-  status: RecordResult['status'];
-  reason: DeliveryReason;
-  round: number;
-  attempt_count: number;
-  round_attempts: number;
-  wait_ms: number | null;
-  last_status_code: number | null;
-  last_error: string | null;
-  letters: number;
-  gone: boolean;
-  health_changed: boolean | null;
+  return row ? toRecordResult(row) : null;
 }
 
 /** The first 410 changes the endpoint; those that follow say nothing new. */
@@ -158,7 +130,7 @@ const failedStatement = {
   )
   select d.status, d.reason, d.round, d.attempt_count, d.round_attempts, d.last_status_code, d.last_error,
          (extract(epoch from d.next_attempt_at - now()) * 1000)::float8 as wait_ms,
-         (select count(*)::int from l) as letters, $16 as gone,
+         exists (select from l) as letter, $16 as gone,
          (select health_version > health_seen from e) as health_changed
     from d`,
 };
