@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import { Pool } from 'undici';
 import { serveParent } from '../child.js';
 import { nowUs } from '../measure/clock.js';
@@ -15,9 +16,8 @@ export type GeneratorCommand =
   | { readonly kind: 'saturate'; readonly target: Target; readonly load: Saturation }
   | { readonly kind: 'steady'; readonly target: Target; readonly load: Steadiness };
 
-/** The producers: a process of its own, so that its CPU time is nobody else's. It reads the receiver's count, and stops where too much is under way. */
-const pollMs = 10;
-const receiver = new Pool(process.argv[2]!, { connections: 1 });
+/** The producers: a process of its own, so that its CPU time is nobody else's. It follows the receiver's count, and stops where too much is under way. */
+const receiver = new URL(process.argv[2]!);
 const pools = new Map<string, Pool>();
 
 serveParent(null, async (command: GeneratorCommand) => {
@@ -26,18 +26,10 @@ serveParent(null, async (command: GeneratorCommand) => {
   pools.set(target.apiUrl, pool);
   if (command.kind === 'steady') return publishSteadily(command.load, publisher(pool, target, 1));
   const { load } = command;
-  const before = await count();
   const progress = new Progress();
-  const published = new AbortController();
-  const watching = (async () => {
-    while (!published.signal.aborted) {
-      progress.reached((await count()) - before);
-      await new Promise((resolve) => setTimeout(resolve, pollMs));
-    }
-  })();
+  const unfollow = await followCount((arrived) => progress.reached(arrived));
   const result = await saturate(load, publisher(pool, target, load.batch), progress);
-  published.abort();
-  await watching;
+  unfollow();
   return result;
 });
 
@@ -73,7 +65,22 @@ function post(pool: Pool, path: string, headers: Record<string, string>, body: s
   });
 }
 
-async function count(): Promise<number> {
-  const { body } = await receiver.request({ path: '/count', method: 'GET' });
-  return Number(await body.text());
+/** Tells how many events have arrived since the call, as often as the receiver says so; answers the function that ends it. */
+function followCount(onArrived: (count: number) => void): Promise<() => void> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(receiver.port), receiver.hostname, () => socket.write('GET /count HTTP/1.1\r\n\r\n'));
+    let before: number | null = null;
+    let unread = '';
+    socket.setEncoding('latin1').on('data', (text: string) => {
+      const lines = (unread + text).split('\n');
+      unread = lines.pop()!;
+      if (lines.length === 0) return;
+      const count = Number(lines.at(-1));
+      if (before === null) {
+        before = count;
+        resolve(() => socket.destroy());
+      } else onArrived(count - before);
+    });
+    socket.on('error', reject);
+  });
 }

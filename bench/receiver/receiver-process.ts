@@ -20,6 +20,25 @@ let latencyUs: number[] = [];
 let repeated = 0;
 let seen = new Uint8Array(1 << 20);
 
+/** Who follows the count hears of it when it has changed, this often at most: polling would cost as much as a slow sender's work. */
+const newsEveryMs = 10;
+const followers = new Set<Socket>();
+let newsDue: NodeJS.Timeout | null = null;
+
+function follow(socket: Socket): void {
+  followers.add(socket);
+  socket.once('close', () => followers.delete(socket));
+  socket.write(`${count}\n`);
+}
+
+function tellFollowers(): void {
+  if (followers.size === 0) return;
+  newsDue ??= setTimeout(() => {
+    newsDue = null;
+    for (const socket of followers) socket.write(`${count}\n`);
+  }, newsEveryMs);
+}
+
 function record(body: string): void {
   const stamp = readStamp(body);
   if (!stamp) return;
@@ -34,6 +53,7 @@ function record(body: string): void {
   }
   seen[stamp.number] = 1;
   count += 1;
+  tellFollowers();
   const arrivedUs = nowUs();
   atUs.push(arrivedUs);
   latencyUs.push(arrivedUs - stamp.sentUs);
@@ -53,8 +73,7 @@ function serve(socket: Socket): void {
       const bodyEnd = bodyStart + contentLength(head);
       if (pending.length < bodyEnd) return;
       if (head.startsWith('GET /count')) {
-        const text = String(count);
-        socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${text.length}\r\n\r\n${text}`);
+        follow(socket);
       } else {
         record(pending.toString('latin1', bodyStart, Math.min(bodyEnd, bodyStart + readBytes)));
         socket.write(answer);
