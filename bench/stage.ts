@@ -85,8 +85,8 @@ export class Stage {
           break;
         case 'b-prime': {
           const databaseUrl = await createDatabase(engines, 'bench_b_prime');
-          const endpointId = await preparePosthornDatabase(databaseUrl, receiver.url);
-          const settings = { ...bare, databaseUrl, receiverUrl: receiver.url, endpointId };
+          await preparePosthornDatabase(databaseUrl, receiver.url);
+          const settings = { ...bare, databaseUrl, receiverUrl: receiver.url };
           this.add(await startBare(name, settings, receiver));
           break;
         }

@@ -45,9 +45,8 @@ const notSentWaitMs = { first: 1_000, most: 30_000, mostForConnection: 5_000 };
  * One delivery through all its attempts. Postgres decides what happened; this workflow decides when what happens next:
  * the schedule is made of durable timers, so that each attempt, wait and reason is an event on the timeline.
  */
-export async function deliver(input: DeliverInput): Promise<DeliverResult> {
-  const run = new DeliveryRun(input);
-  return run.toTheEnd();
+export function deliver(input: DeliverInput): Promise<DeliverResult> {
+  return new DeliveryRun(input).toTheEnd();
 }
 
 class DeliveryRun {
@@ -175,14 +174,13 @@ class DeliveryRun {
 
   /** What an attempt came to, whatever is signalled meanwhile; where its activity died, what was recorded of it. */
   private async settled(activity: () => Promise<AttemptOutcome>): Promise<AttemptOutcome> {
-    const outcome = await CancellationScope.nonCancellable(async () => {
-      try {
-        return await activity();
-      } catch {
-        this.view = { ...this.view, phase: 'settling' };
-        return settlements.settleAttempt(this.attemptInput());
-      }
-    });
+    let outcome: AttemptOutcome;
+    try {
+      outcome = await CancellationScope.nonCancellable(activity);
+    } catch {
+      this.view = { ...this.view, phase: 'settling' };
+      outcome = await CancellationScope.nonCancellable(() => settlements.settleAttempt(this.attemptInput()));
+    }
     if (outcome.kind === 'not_sent') {
       // The row was open when this run began: what closes it meanwhile is what the run was to come to.
       if (outcome.cause === 'express_attempt_in_flight') this.intent = 'resume';

@@ -24,7 +24,6 @@ export interface BareSettings {
   /** For `eager-sql`. */
   readonly databaseUrl?: string;
   readonly receiverUrl?: string;
-  readonly endpointId?: string;
 }
 
 export type BareCommand =
@@ -43,9 +42,7 @@ const taskQueue = `bench-${settings.kind}`;
 const connection = await NativeConnection.connect({ address: settings.temporalAddress });
 const client = new Client({ connection, namespace: settings.namespace });
 const sql: SqlDelivery | null =
-  settings.kind === 'eager-sql'
-    ? await deliverWithSql(settings.databaseUrl!, settings.receiverUrl!, settings.endpointId!)
-    : null;
+  settings.kind === 'eager-sql' ? await deliverWithSql(settings.databaseUrl!, settings.receiverUrl!) : null;
 // The generator's numbers begin with 0.
 numberFrom(4_000_000);
 

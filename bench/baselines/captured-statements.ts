@@ -27,16 +27,8 @@ const [startedAt, durationMs, statusCode] = [new Date(0), 987_654, 299];
  * The statements that Posthorn sends for one delivery: its stores are run once, on a database that only listens, with marks where
  * the values will be. So they stay Posthorn's own, while nothing of its code runs in the comparison.
  */
-export async function captureStatements(endpointId: string): Promise<Statements> {
-  const match = {
-    index: 0,
-    endpointId,
-    url: 'http://127.0.0.1/',
-    status: 'pending',
-    reason: 'published',
-    filter: null,
-  };
-  const published = await capture([[match], [{ tenant_id: 'default', id: event, created_at: new Date() }]], (db) =>
+export async function captureStatements(): Promise<Statements> {
+  const published = await capture([[{ index: 0, createdAt: new Date(), decided: true, endpointId: null }]], (db) =>
     new EventStore(db, { unverifiedEvents: 'hold' }).publish([
       {
         id: event,

@@ -14,16 +14,12 @@ export interface SqlDelivery {
   close(): Promise<void>;
 }
 
-export async function deliverWithSql(
-  databaseUrl: string,
-  receiverUrl: string,
-  endpointId: string,
-): Promise<SqlDelivery> {
+export async function deliverWithSql(databaseUrl: string, receiverUrl: string): Promise<SqlDelivery> {
   const postgres = new Postgres({ connectionString: databaseUrl, max: 20, options: hotConnectionOptions });
   const { origin, pathname: path } = new URL(receiverUrl);
   const receiver = new Pool(origin, { connections: 64 });
   const headers = { 'content-type': 'application/json' };
-  const statements = await captureStatements(endpointId);
+  const statements = await captureStatements();
   return {
     async publish(sentUs, number) {
       const body = eventText('bench.e0', sentUs, number);

@@ -4,8 +4,8 @@ import { idPrefixes } from '../domain/ids.js';
 import type { Database } from './data-source.js';
 import { Group } from './group.js';
 import type { HotStatement } from './hot-statements.js';
+import { earlierStatement, matchStatement, publishStatement } from './publish-sql.js';
 import { type AskedEndpoint, endpointsToAsk } from './dry-run-store.js';
-import { mustWait } from './pacing-sql.js';
 import { FilteredData } from '../payload/content-filters.js';
 import { newId } from '../security/new-id.js';
 
@@ -85,16 +85,21 @@ export type IdempotentResult<T> =
   | { readonly kind: 'replayed'; readonly stored: StoredAnswer }
   | { readonly kind: 'conflict' };
 
-/** A delivery that its dispatcher didn't start is looked at by the sweeper after this long. */
-const dispatchGraceMs = 5_000;
-
 /** Requests whose events share a statement; larger ones have their own. */
 const requestsOfGroup = 100;
 const eventsOfSmallRequest = 20;
 
+/** Ids for deliveries, beyond what as many events had lately. */
+const spareIds = 4;
+const fanOutDecay = 0.99;
+
+type PublishedEvent = NewEvent & {
+  /** Who is to make the first attempts, without a workflow; null: a workflow each. */
+  readonly leaseHolder: string | null;
+};
+
 interface Publication {
   readonly events: readonly NewEvent[];
-  /** Who is to make the first attempts, without a workflow; null: a workflow each. */
   readonly leaseHolder: string | null;
 }
 
@@ -103,6 +108,8 @@ type Run = <Row>(statement: HotStatement, values: unknown[]) => Promise<Row[]>;
 /** Events and their deliveries: one transaction, and the row of a delivery is its own outbox. */
 export class EventStore {
   private readonly small: Group<Publication, PublishResult[]>;
+  /** Deliveries of an event, at most, lately. */
+  private fanOut = 1;
 
   constructor(
     private readonly db: Database,
@@ -116,8 +123,13 @@ export class EventStore {
 
   /** Which endpoints of the tenant would get an event of this type, now or when they take deliveries again. */
   async matches(tenantId: string, type: string, data: string): Promise<Match[]> {
-    const matches = await this.matchAll(this.hot, [{ tenantId, type, data }]);
-    return matches.map(({ endpointId, url, status }) => ({ endpointId, url, status }));
+    const hold = this.options.unverifiedEvents === 'hold';
+    const values = [[tenantId], [eventTypeSubject(type)], [false], [null], hold];
+    const matches = await this.hot<Match & { readonly filter: string | null }>(matchStatement, values);
+    const filtered = new FilteredData(data);
+    return matches
+      .filter(({ filter }) => filtered.decide(filter) === null)
+      .map(({ endpointId, url, status }) => ({ endpointId, url, status }));
   }
 
   /** The tenant's endpoints, to be told why each of them would get an event or not. */
@@ -139,7 +151,7 @@ export class EventStore {
   private readonly hot: Run = (statement, values) => this.db.hot.run(statement, values);
 
   private async publishBy(run: Run, publications: readonly Publication[]): Promise<PublishResult[][]> {
-    const first = new Map<string, NewEvent & { readonly leaseHolder: string | null }>();
+    const first = new Map<string, PublishedEvent>();
     for (const { events, leaseHolder } of publications)
       for (const event of events) {
         const key = keyOf(event);
@@ -147,35 +159,11 @@ export class EventStore {
       }
     // In one order everywhere, so that two batches with the same ids can't lock each other out.
     const fresh = [...first.values()].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
-    const matches = await this.matchAll(run, fresh);
-    const deliveries = matches.map(({ index, endpointId, url, status, reason }): DeliveryToInsert => {
-      const event = fresh[index]!;
-      const leaseHolder = status === 'pending' ? event.leaseHolder : null;
-      return {
-        id: newId(idPrefixes.delivery),
-        tenantId: event.tenantId,
-        eventId: event.id,
-        endpointId,
-        type: event.type,
-        url,
-        status,
-        reason,
-        leaseHolder,
-        leased: leaseHolder !== null,
-      };
-    });
-    const inserted = await this.insert(run, fresh, deliveries);
+    const { inserted, deliveriesOf } = await this.insert(run, fresh);
     const earlier = await this.findEarlier(
       run,
       fresh.filter((event) => !inserted.has(keyOf(event))),
     );
-    const deliveriesOf = new Map<string, NewDelivery[]>();
-    for (const delivery of deliveries) {
-      const key = keyOf({ tenantId: delivery.tenantId, id: delivery.eventId });
-      const others = deliveriesOf.get(key);
-      if (others) others.push(delivery);
-      else deliveriesOf.set(key, [delivery]);
-    }
     const answered = new Set<string>();
     const resultOf = (event: NewEvent): PublishResult => {
       const key = keyOf(event);
@@ -238,31 +226,31 @@ export class EventStore {
     );
   }
 
-  private async matchAll(
-    run: Run,
-    events: readonly Pick<NewEvent, 'tenantId' | 'type' | 'data' | 'operational' | 'exceptEndpointId'>[],
-  ): Promise<(Match & { index: number; reason: string })[]> {
-    if (events.length === 0) return [];
-    const found = await run<Match & { index: number; reason: string; filter: string | null }>(matchStatement, [
-      events.map((e) => e.tenantId),
-      events.map((e) => eventTypeSubject(e.type)),
-      this.options.unverifiedEvents === 'hold',
-      events.map((e) => e.operational ?? false),
-      events.map((e) => e.exceptEndpointId ?? null),
-    ]);
-    if (found.every(({ filter }) => filter === null)) return found;
-    const data = events.map((event) => new FilteredData(event.data));
-    return found.filter(({ index, filter }) => data[index]?.decide(filter) === null);
+  /** One round trip, and a second one where content filters decide or events have more endpoints than others had lately. */
+  private async insert(run: Run, events: readonly PublishedEvent[]): Promise<Inserted> {
+    if (events.length === 0) return { inserted: new Map(), deliveriesOf: new Map() };
+    const idCount = Math.ceil(events.length * this.fanOut) + spareIds;
+    // An unusual event is forgotten again, or every other one would carry ids for its endpoints.
+    this.fanOut = Math.max(1, this.fanOut * fanOutDecay);
+    let rows = await this.runPublish(run, events, idCount, null);
+    if (rows.some(({ decided }) => !decided)) {
+      const data = events.map((event) => new FilteredData(event.data));
+      const chosen = rows.filter(({ index, endpointId, filter }) => endpointId && data[index]?.decide(filter) === null);
+      this.fanOut = Math.max(this.fanOut, chosen.length / events.length);
+      const names = chosen.map(({ index, endpointId }) => `${index + 1}/${endpointId}`);
+      rows = await this.runPublish(run, events, chosen.length, names);
+    }
+    return toInserted(events, rows);
   }
 
-  private async insert(
+  private runPublish(
     run: Run,
-    events: readonly NewEvent[],
-    deliveries: readonly DeliveryToInsert[],
-  ): Promise<Map<string, StoredEvent>> {
-    if (events.length === 0) return new Map();
-    const column = <T>(pick: (event: NewEvent) => T): T[] => events.map(pick);
-    const rows = await run<{ tenant_id: string; id: string; created_at: Date }>(insertStatement, [
+    events: readonly PublishedEvent[],
+    idCount: number,
+    chosen: readonly string[] | null,
+  ): Promise<PublishedRow[]> {
+    const column = <T>(pick: (event: PublishedEvent) => T): T[] => events.map(pick);
+    return run<PublishedRow>(publishStatement, [
       column((e) => e.tenantId),
       column((e) => e.id),
       column((e) => e.type),
@@ -272,24 +260,15 @@ export class EventStore {
       column((e) => e.data),
       column((e) => e.createdAt),
       column((e) => e.bodyHash),
-      deliveries.map((d) => d.id),
-      deliveries.map((d) => d.tenantId),
-      deliveries.map((d) => d.eventId),
-      deliveries.map((d) => d.endpointId),
-      deliveries.map((d) => d.type),
-      deliveries.map((d) => d.status),
-      deliveries.map((d) => d.reason),
       column((e) => e.operational ?? false),
       column((e) => e.traceparent ?? null),
-      deliveries.map((d) => d.leaseHolder),
+      column((e) => e.leaseHolder),
+      column((e) => eventTypeSubject(e.type)),
+      column((e) => e.exceptEndpointId ?? null),
+      Array.from({ length: idCount }, () => newId(idPrefixes.delivery)),
+      chosen,
+      this.options.unverifiedEvents === 'hold',
     ]);
-    const createdAt = new Map(rows.map((row) => [keyOf({ tenantId: row.tenant_id, id: row.id }), row.created_at]));
-    return new Map(
-      events.flatMap((event) => {
-        const created = createdAt.get(keyOf(event));
-        return created ? [[keyOf(event), { ...event, createdAt: created }] as const] : [];
-      }),
-    );
   }
 
   private async findEarlier(run: Run, events: readonly NewEvent[]) {
@@ -320,66 +299,43 @@ export class EventStore {
   }
 }
 
-interface DeliveryToInsert extends NewDelivery {
-  readonly reason: string;
-  readonly leaseHolder: string | null;
+interface Inserted {
+  /** By the key of the event. */
+  readonly inserted: ReadonlyMap<string, StoredEvent>;
+  readonly deliveriesOf: ReadonlyMap<string, NewDelivery[]>;
 }
 
-const matchStatement: HotStatement = {
-  name: 'match_endpoints',
-  text: `with m as (
-         select v.ord, e.*, row_number() over (partition by e.id order by v.ord) as nth
-           from unnest($1::text[], $2::text[], $4::boolean[], $5::text[]) with ordinality
-             as v (tenant_id, subject, operational, except_id, ord)
-           join endpoints e on e.tenant_id = any($1) and e.tenant_id = v.tenant_id and e.deleted_at is null
-                           and e.id is distinct from v.except_id
-                           and e.status in ('active', 'paused', 'pending_verification')
-                           and v.subject like any (case when v.operational then array_remove(e.event_likes, '%') else e.event_likes end))
-       select (e.ord - 1)::int as index, e.id as "endpointId", e.url, e.filter,
-              case e.status when 'active' then case when ${mustWait('e.nth')} then 'held' else 'pending' end
-                when 'paused' then 'held' else case when $3 then 'held' else 'cancelled' end end as status,
-              case e.status when 'active' then case when ${mustWait('e.nth')} then 'rate_limited' else 'published' end
-                when 'paused' then 'endpoint_paused'
-                else case when $3 then 'endpoint_unverified' else 'verification_dropped' end end as reason
-         from m e order by e.ord, e.id`,
-};
+function toInserted(events: readonly PublishedEvent[], rows: readonly PublishedRow[]): Inserted {
+  const inserted = new Map<string, StoredEvent>();
+  const deliveriesOf = new Map<string, NewDelivery[]>();
+  for (const { index, createdAt, endpointId, url, status, deliveryId } of rows) {
+    const event = events[index]!;
+    if (!createdAt) continue;
+    const key = keyOf(event);
+    if (!inserted.has(key)) inserted.set(key, { ...event, createdAt });
+    if (!endpointId) continue;
+    const { tenantId, id: eventId, type } = event;
+    const leased = status === 'pending' && event.leaseHolder !== null;
+    const delivery = { id: deliveryId, tenantId, eventId, endpointId, type, url, status, leased };
+    const others = deliveriesOf.get(key);
+    if (others) others.push(delivery);
+    else deliveriesOf.set(key, [delivery]);
+  }
+  return { inserted, deliveriesOf };
+}
 
-const insertStatement: HotStatement = {
-  name: 'insert_events',
-  text: `with v as (
-         insert into events (tenant_id, id, type, source, subject, api_version, data, created_at, body_hash, operational,
-                             traceparent)
-         select n.tenant_id, n.id, n.type, n.source, n.subject, n.api_version, n.data, coalesce(n.created_at, now()), n.body_hash,
-                n.operational, n.traceparent
-           from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::bytea[],
-                       $17::boolean[], $18::text[])
-             as n (tenant_id, id, type, source, subject, api_version, data, created_at, body_hash, operational, traceparent)
-         on conflict (tenant_id, id) do nothing
-         returning tenant_id, id, created_at, operational
-       ), d as (
-         insert into deliveries (id, tenant_id, event_id, endpoint_id, type, status, published_status, reason, operational, held_since,
-                                 next_attempt_at, sweep_after, lease_holder)
-         select n.id, v.tenant_id, v.id, n.endpoint_id, n.type, n.status, n.status, n.reason, v.operational,
-                case when n.reason = 'rate_limited' then now() end,
-                case when n.status = 'pending' then now() end,
-                case when n.status = 'pending' then now() + interval '${dispatchGraceMs} ms' end,
-                n.lease_holder
-           from unnest($10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $19::text[])
-             as n (id, tenant_id, event_id, endpoint_id, type, status, reason, lease_holder)
-           join v on v.tenant_id = n.tenant_id and v.id = n.event_id
-       )
-       select tenant_id, id, created_at from v`,
-};
-
-const earlierStatement: HotStatement = {
-  name: 'find_events',
-  text: `select v.tenant_id, v.id, v.type, v.source, v.subject, v.api_version, v.created_at, v.body_hash,
-              coalesce((select json_agg(json_build_object('id', d.id, 'endpointId', d.endpoint_id, 'url', e.url, 'status', d.published_status) order by d.id)
-                 from deliveries d join endpoints e on e.id = d.endpoint_id
-                where d.tenant_id = v.tenant_id and d.event_id = v.id and d.created_at = v.accepted_at), '[]') as deliveries
-         from unnest($1::text[], $2::text[]) as n (tenant_id, id)
-        cross join lateral (select * from events x where x.tenant_id = n.tenant_id and x.id = n.id offset 0) v`,
-};
+/** An event and a delivery of it, or an event alone: then the delivery's columns are null. */
+interface PublishedRow {
+  readonly index: number;
+  /** Null where the event was there before, or nothing was written. */
+  readonly createdAt: Date | null;
+  readonly decided: boolean;
+  readonly endpointId: string | null;
+  readonly url: string;
+  readonly filter: string | null;
+  readonly status: PublishedStatus;
+  readonly deliveryId: string;
+}
 
 interface EarlierRow {
   tenant_id: string;

@@ -1,4 +1,4 @@
-import pg from 'pg';
+import { Client } from 'pg';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { createTestDatabase } from '../support/engines.js';
 import { type ApiClient, createNamespace, RecordingReceiver, testEnv } from '../support/posthorn.js';
@@ -35,7 +35,7 @@ async function publishUntilGone(api: ApiClient, onPromised: (count: number) => v
 
 /** What a receiver has been sent, and no database knows of yet: only this may come again. */
 async function receivedAndNotRecorded(): Promise<{ id: string; receivedAt: number }[]> {
-  const client = new pg.Client({ connectionString: databaseUrl });
+  const client = new Client({ connectionString: databaseUrl });
   await client.connect();
   try {
     const open = await client.query<{ id: string }>(`select id from deliveries where status <> 'succeeded'`);
