@@ -93,7 +93,7 @@ const eventsOfSmallRequest = 20;
 const spareIds = 4;
 const fanOutDecay = 0.99;
 
-type PublishedEvent = NewEvent & {
+type FreshEvent = NewEvent & {
   /** Who is to make the first attempts, without a workflow; null: a workflow each. */
   readonly leaseHolder: string | null;
 };
@@ -151,7 +151,7 @@ export class EventStore {
   private readonly hot: Run = (statement, values) => this.db.hot.run(statement, values);
 
   private async publishBy(run: Run, publications: readonly Publication[]): Promise<PublishResult[][]> {
-    const first = new Map<string, PublishedEvent>();
+    const first = new Map<string, FreshEvent>();
     for (const { events, leaseHolder } of publications)
       for (const event of events) {
         const key = keyOf(event);
@@ -227,7 +227,7 @@ export class EventStore {
   }
 
   /** One round trip, and a second one where content filters decide or events have more endpoints than others had lately. */
-  private async insert(run: Run, events: readonly PublishedEvent[]): Promise<Inserted> {
+  private async insert(run: Run, events: readonly FreshEvent[]): Promise<Inserted> {
     if (events.length === 0) return { inserted: new Map(), deliveriesOf: new Map() };
     const idCount = Math.ceil(events.length * this.fanOut) + spareIds;
     // An unusual event is forgotten again, or every other one would carry ids for its endpoints.
@@ -245,11 +245,11 @@ export class EventStore {
 
   private runPublish(
     run: Run,
-    events: readonly PublishedEvent[],
+    events: readonly FreshEvent[],
     idCount: number,
     chosen: readonly string[] | null,
   ): Promise<PublishedRow[]> {
-    const column = <T>(pick: (event: PublishedEvent) => T): T[] => events.map(pick);
+    const column = <T>(pick: (event: FreshEvent) => T): T[] => events.map(pick);
     return run<PublishedRow>(publishStatement, [
       column((e) => e.tenantId),
       column((e) => e.id),
@@ -305,7 +305,7 @@ interface Inserted {
   readonly deliveriesOf: ReadonlyMap<string, NewDelivery[]>;
 }
 
-function toInserted(events: readonly PublishedEvent[], rows: readonly PublishedRow[]): Inserted {
+function toInserted(events: readonly FreshEvent[], rows: readonly PublishedRow[]): Inserted {
   const inserted = new Map<string, StoredEvent>();
   const deliveriesOf = new Map<string, NewDelivery[]>();
   for (const { index, createdAt, endpointId, url, status, deliveryId } of rows) {

@@ -35,7 +35,7 @@ export const matchStatement: HotStatement = {
     select * from unnest($1::text[], $2::text[], $3::boolean[], $4::text[]) with ordinality
       as n (tenant_id, like_subject, operational, except_id, ord)
   ), ${matches({ hold: '$5', chosen: null })}
-  select (ord - 1)::int as index, endpoint_id as "endpointId", url, filter, status, reason from m order by place`,
+  select endpoint_id as "endpointId", url, filter, status from m order by place`,
 };
 
 /**

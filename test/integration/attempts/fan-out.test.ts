@@ -3,26 +3,13 @@ import type { Database } from '../../../src/database/data-source.js';
 import { EventStore, type NewEvent } from '../../../src/database/event-store.js';
 import type { HotStatement } from '../../../src/database/hot-statements.js';
 import { eventFilterToLike } from '../../../src/domain/event-type.js';
-import { newId } from '../../../src/security/new-id.js';
-import { Attempts } from './harness.js';
+import { Attempts, newEvent } from './harness.js';
 
 let attempts: Attempts;
 beforeAll(async () => {
   attempts = await Attempts.start();
 });
 afterAll(() => attempts.stop());
-
-const newEvent = (type: string, data = '1'): NewEvent => ({
-  id: newId('evt_'),
-  tenantId: 'default',
-  type,
-  source: null,
-  subject: null,
-  apiVersion: null,
-  data,
-  createdAt: null,
-  bodyHash: Buffer.from('hash'),
-});
 
 async function endpointFor(type: string, filter: object | null = null): Promise<string> {
   const id = await attempts.createEndpoint('https://hooks.example.com/in');
@@ -105,7 +92,7 @@ it('asks content filters between two round trips, and obeys what was decided abo
     await attempts.sql(`update endpoints set status = 'paused' where id = $1`, [paused]);
     late = await endpointFor('asked.*');
   });
-  const [yes, no] = [newEvent('asked.yes', '{"n":1}'), newEvent('asked.no', '{"n":2}')];
+  const [yes, no] = [newEvent('asked.yes', { data: '{"n":1}' }), newEvent('asked.no', { data: '{"n":2}' })];
   const [first, second] = await publish(store, [yes, no]);
   expect(statements).toHaveLength(2);
   expect(Object.fromEntries(first!.map(({ endpointId, status }) => [endpointId, status]))).toEqual({

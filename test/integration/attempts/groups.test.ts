@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { NewEvent } from '../../../src/database/event-store.js';
 import { newId } from '../../../src/security/new-id.js';
-import { Attempts } from './harness.js';
+import { Attempts, newEvent } from './harness.js';
 
 let attempts: Attempts;
 beforeAll(async () => {
@@ -8,18 +9,8 @@ beforeAll(async () => {
 });
 afterAll(() => attempts.stop());
 
-const newEvent = (changes: { id?: string; createdAt?: string | null; bodyHash?: Buffer }) => ({
-  id: newId('evt_'),
-  tenantId: 'default',
-  type: 'group.published',
-  source: null,
-  subject: null,
-  apiVersion: null,
-  data: '1',
-  createdAt: null,
-  bodyHash: Buffer.from('hash'),
-  ...changes,
-});
+const groupEvent = (changes: Partial<NewEvent>): NewEvent =>
+  newEvent('group.published', { bodyHash: Buffer.from('hash'), ...changes });
 
 const fulfilled = (results: readonly PromiseSettledResult<unknown>[]): boolean[] =>
   results.map(({ status }) => status === 'fulfilled');
@@ -79,7 +70,7 @@ describe('publications of one statement', () => {
   it('are stored but for a bad one, which fails alone', async () => {
     // No time that Postgres knows: what the API refuses, given by hand.
     const events = Array.from({ length: 20 }, (_, index) =>
-      newEvent({ createdAt: index === 7 ? 'no time at all' : null }),
+      groupEvent({ createdAt: index === 7 ? 'no time at all' : null }),
     );
     const results = await Promise.allSettled(events.map((one) => attempts.events.publish([one])));
     expect(fulfilled(results)).toEqual(events.map((_, index) => index !== 7));
@@ -92,7 +83,9 @@ describe('publications of one statement', () => {
   it('with one event id accept one and answer the others with it, or with the conflict', async () => {
     const id = newId('evt_');
     const results = await Promise.all(
-      ['same', 'same', 'other'].map((hash) => attempts.events.publish([newEvent({ id, bodyHash: Buffer.from(hash) })])),
+      ['same', 'same', 'other'].map((hash) =>
+        attempts.events.publish([groupEvent({ id, bodyHash: Buffer.from(hash) })]),
+      ),
     );
     expect(results.flat().map(({ kind }) => kind)).toEqual(['accepted', 'repeated', 'id_conflict']);
   });

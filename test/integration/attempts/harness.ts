@@ -12,7 +12,7 @@ import { DeadLetterStore } from '../../../src/database/dead-letter-store.js';
 import { DeliveryStore } from '../../../src/database/delivery-store.js';
 import { EndpointHealthStore } from '../../../src/database/endpoint-health-store.js';
 import { EndpointStore } from '../../../src/database/endpoint-store.js';
-import { EventStore } from '../../../src/database/event-store.js';
+import { EventStore, type NewEvent } from '../../../src/database/event-store.js';
 import { PaceStore } from '../../../src/database/pace-store.js';
 import { NoticeStore } from '../../../src/database/notice-store.js';
 import { type ClosedDelivery, WaitingDeliveries } from '../../../src/database/waiting-deliveries.js';
@@ -38,6 +38,22 @@ export interface StoredDelivery {
   readonly id: string;
   readonly endpointId: string;
   readonly eventId: string;
+}
+
+/** An event as the store takes it; its other fields are what most events have. */
+export function newEvent(type: string, changes: Partial<NewEvent> = {}): NewEvent {
+  return {
+    id: newId('evt_'),
+    tenantId: 'default',
+    type,
+    source: null,
+    subject: null,
+    apiVersion: null,
+    data: '1',
+    createdAt: null,
+    bodyHash: createHash('sha256').update(randomUUID()).digest(),
+    ...changes,
+  };
 }
 
 /** The attempt runner with its real stores on a database of its own, and the real client. */
@@ -165,17 +181,9 @@ export class Attempts {
   }
 
   async publishTo(endpointId: string, count = 1): Promise<StoredDelivery[]> {
-    const events = Array.from({ length: count }, () => ({
-      id: newId('evt_'),
-      tenantId: 'default',
-      type: `only.${endpointId.toLowerCase()}`,
-      source: null,
-      subject: null,
-      apiVersion: null,
-      data: '{"card":4242}',
-      createdAt: null,
-      bodyHash: createHash('sha256').update(randomUUID()).digest(),
-    }));
+    const events = Array.from({ length: count }, () =>
+      newEvent(`only.${endpointId.toLowerCase()}`, { data: '{"card":4242}' }),
+    );
     const results = await this.events.publish(events);
     return results.flatMap((result) =>
       result.kind === 'accepted'

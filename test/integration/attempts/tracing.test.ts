@@ -1,12 +1,10 @@
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { AttemptRunner } from '../../../activities/attempt-runner.js';
-import { newId } from '../../../src/security/new-id.js';
 import { OtelTracing } from '../../../src/telemetry/otel-tracing.js';
 import { PassiveTracing, type Tracing } from '../../../src/telemetry/tracing.js';
-import { Attempts } from './harness.js';
+import { Attempts, newEvent } from './harness.js';
 
 interface OtlpSpan {
   readonly traceId: string;
@@ -85,18 +83,10 @@ function publish(tracing: Tracing, traceparent: string | undefined): Promise<{ i
   return tracing.publish(traceparent, async (mine) => {
     const endpointId = await attempts.createEndpoint(`${hook.url}/hook`);
     const [result] = await attempts.events.publish([
-      {
-        id: newId('evt_'),
-        tenantId: 'default',
-        type: `only.${endpointId.toLowerCase()}`,
-        source: null,
-        subject: null,
-        apiVersion: null,
+      newEvent(`only.${endpointId.toLowerCase()}`, {
         data: '{"secret":"payload-that-stays-out"}',
-        createdAt: null,
-        bodyHash: createHash('sha256').update(randomUUID()).digest(),
         traceparent: mine,
-      },
+      }),
     ]);
     if (result?.kind !== 'accepted') throw new Error('not accepted');
     return { id: result.deliveries[0]!.id, endpointId };
