@@ -1,8 +1,9 @@
 import type { AttemptInput, AttemptOutcome, RecordAttemptInput, SentAttempt } from './contracts/delivery-activities.js';
 import type { ActivityDependencies, AttemptWatch } from './ports.js';
 import type { AttemptRecord, LoadedDelivery, RecordResult } from '../src/database/attempt-rows.js';
+import type { FreshDelivery } from '../src/database/known-endpoints.js';
 import type { OutboundAnswer } from '../src/delivery/delivery-client.js';
-import { openEndpoint } from '../src/delivery/open-endpoint.js';
+import { openEndpoint, type OpenedEndpoint } from '../src/delivery/open-endpoint.js';
 import { isUnsent, type OutboundRequest } from '../src/delivery/outbound.js';
 import { AttemptConfigError, buildAttemptRequest } from '../src/delivery/attempt-request.js';
 import type { ShapedPayload } from '../src/payload/payload-shaper.js';
@@ -35,6 +36,9 @@ export class AttemptRunner {
   /** A second execution of the same attempt joins the one in flight: the server may run a local activity again at any time. */
   private readonly inFlight = new Map<string, Promise<AttemptOutcome>>();
 
+  /** Many attempts in a row go by one endpoint as it was read once. */
+  private readonly opened = new WeakMap<LoadedDelivery['endpoint'], OpenedEndpoint>();
+
   private readonly localLane = new LocalLane();
 
   private readonly watch: AttemptWatch;
@@ -43,11 +47,12 @@ export class AttemptRunner {
     this.watch = deps.watch ?? unwatched;
   }
 
-  run(input: AttemptInput, lane: Lane): Promise<AttemptOutcome> {
+  /** `fresh`: what is known of a delivery whose first attempt this is. */
+  run(input: AttemptInput, lane: Lane, fresh: FreshDelivery | null = null): Promise<AttemptOutcome> {
     const key = `${input.deliveryId}/${input.runId}/${input.sequence}`;
     const running = this.inFlight.get(key);
     if (running) return running;
-    const attempt = this.execute(input, lane)
+    const attempt = this.execute(input, lane, fresh)
       .then((outcome) => {
         if (outcome.kind === 'not_sent') this.watch.attemptNotSent(outcome.cause);
         return outcome;
@@ -57,10 +62,10 @@ export class AttemptRunner {
     return attempt;
   }
 
-  private async execute(input: AttemptInput, lane: Lane): Promise<AttemptOutcome> {
+  private async execute(input: AttemptInput, lane: Lane, fresh: FreshDelivery | null): Promise<AttemptOutcome> {
     let delivery: LoadedDelivery | null;
     try {
-      delivery = await this.loadForAttempt(input);
+      delivery = await this.loadForAttempt(input, fresh);
     } catch (error) {
       this.deps.log.warn(
         { delivery_id: input.deliveryId, err: error },
@@ -159,9 +164,12 @@ export class AttemptRunner {
   }
 
   /** Reads the row, and first settles what a start or the endpoint's state changes about it. */
-  private async loadForAttempt(input: AttemptInput): Promise<LoadedDelivery | null> {
+  private async loadForAttempt(
+    input: AttemptInput,
+    fresh: FreshDelivery | null = null,
+  ): Promise<LoadedDelivery | null> {
     const { attempts, waiting } = this.deps;
-    const delivery = await attempts.load(input);
+    const delivery = await attempts.load(input, fresh);
     if (!delivery || delivery.recorded) return delivery;
     if (isTerminal(delivery.status)) {
       const redelivers = input.intent === 'redeliver' || (input.intent === 'reset' && !delivery.runHasAttempts);
@@ -201,7 +209,7 @@ export class AttemptRunner {
   ): OutboundRequest | { problem: string } {
     try {
       const { endpointId, endpoint, event } = delivery;
-      const opened = openEndpoint(endpointId, endpoint, this.deps.secrets, this.deps.settings.retryWaitsMs);
+      const opened = this.open(endpointId, endpoint);
       const request = buildAttemptRequest({
         delivery: {
           id: delivery.id,
@@ -227,6 +235,14 @@ export class AttemptRunner {
       const why = error instanceof AttemptConfigError ? error.message : null;
       return { problem: why ?? 'the request could not be built from the endpoint’s settings' };
     }
+  }
+
+  private open(endpointId: string, endpoint: LoadedDelivery['endpoint']): OpenedEndpoint {
+    const known = this.opened.get(endpoint);
+    if (known) return known;
+    const opened = openEndpoint(endpointId, endpoint, this.deps.secrets, this.deps.settings.retryWaitsMs);
+    this.opened.set(endpoint, opened);
+    return opened;
   }
 
   private async recordPatiently(

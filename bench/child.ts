@@ -4,6 +4,9 @@ import { fileURLToPath } from 'node:url';
 
 type Reply = { readonly ready: unknown } | { readonly result: unknown } | { readonly error: string };
 
+/** Of all that is measured, as in the start scripts of package.json. */
+export const nodeOptions: readonly string[] = ['--max-semi-space-size=32'];
+
 /** A helper process of the bench. It is asked over IPC, so that asking costs no request. */
 export class Child {
   private readonly waiting: { resolve: (reply: Reply) => void }[] = [];
@@ -22,7 +25,7 @@ export class Child {
 
   /** `path` is relative to bench/. */
   static async start(path: string, args: readonly string[] = []): Promise<Child> {
-    const child = new Child(fork(fileURLToPath(new URL(path, import.meta.url)), args));
+    const child = new Child(fork(fileURLToPath(new URL(path, import.meta.url)), args, { execArgv: [...nodeOptions] }));
     const reply = await child.reply();
     if (!('ready' in reply))
       throw new Error(`${path}: ${'error' in reply ? reply.error : 'did not say that it is ready'}`);

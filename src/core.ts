@@ -216,7 +216,11 @@ export class Core {
             log,
           })
         : null;
-    this.firstAttempts = new FirstAttempts(this.dispatcher, this.express);
+    this.firstAttempts = new FirstAttempts(
+      this.dispatcher,
+      this.express,
+      options.connection === 'native' ? this.attempts : null,
+    );
     this.releaser = new Releaser({
       paces: this.paces,
       sweeps: this.sweeps,

@@ -11,6 +11,7 @@ import { createDatabase, type Engines } from '../engines/engines.js';
 import type { Receiver } from '../receiver/receiver.js';
 import type { Target } from '../load/generator-process.js';
 import type { LoadOverHttp } from './over-http.js';
+import { nodeOptions } from '../child.js';
 import { type Subject, titles } from './subject.js';
 
 export type Lane = 'default' | 'express';
@@ -48,7 +49,7 @@ export async function startPosthorn(options: {
   const [port] = await findFreePorts(1);
   const apiKey = randomBytes(18).toString('hex');
   const profiling = options.profileDir ? ['--cpu-prof', `--cpu-prof-dir=${options.profileDir}`] : [];
-  const child = spawn(process.execPath, [...profiling, standalone], {
+  const child = spawn(process.execPath, [...nodeOptions, ...profiling, standalone], {
     env: {
       ...withoutPosthorn(process.env),
       UV_THREADPOOL_SIZE: '32',

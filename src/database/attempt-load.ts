@@ -6,12 +6,17 @@ import { endpointToCallColumns, type EndpointToCallRow, toEndpointToCall } from 
 import { holderLives } from './lease-sql.js';
 import { mustAsk } from './pacing-sql.js';
 
+/** Changes with the rows of an endpoint and a type: whoever changes an endpoint's secrets touches its row too. */
+export function settingsVersion(endpointXmin: string, typeXmin: string): string {
+  return `(${endpointXmin}::text || '/' || coalesce(${typeXmin}::text, ''))`;
+}
+
 /** All that an attempt needs to know, of many at once; null where there is no such delivery. `leaseHolder` is who we are. */
 export async function loadForAttempts(
   db: Database,
   keys: readonly AttemptKey[],
   leaseHolder: string | null,
-): Promise<(LoadedDelivery | null)[]> {
+): Promise<(Loaded | null)[]> {
   const rows = await db.hot.run<LoadRow>(loadStatement, [
     keys.map(({ deliveryId }) => deliveryId),
     keys.map(({ runId }) => runId),
@@ -21,11 +26,46 @@ export async function loadForAttempts(
   const found = new Map(rows.map((row) => [row.nth, row]));
   return keys.map((_, index) => {
     const row = found.get(index + 1);
-    return row ? toLoaded(row) : null;
+    return row ? { delivery: toLoaded(row), settings: row.settings, secretsForMs: row.secrets_for_ms } : null;
   });
 }
 
+/** Of deliveries as publishing made them, leased to us: {@link settingsVersion}; null where something was done to one. */
+export async function findUntouched(
+  db: Database,
+  ids: readonly string[],
+  leaseHolder: string | null,
+): Promise<(string | null)[]> {
+  const rows = await db.hot.run<{ id: string; settings: string }>(untouchedStatement, [ids, leaseHolder]);
+  const found = new Map(rows.map(({ id, settings }) => [id, settings]));
+  return ids.map((id) => found.get(id) ?? null);
+}
+
+const untouchedStatement = {
+  name: 'find_untouched',
+  text: `
+  select k.id, ${settingsVersion('e.xmin', 't.xmin')} as settings
+    from unnest($1::text[]) as k (id)
+   cross join lateral (
+     select * from deliveries x
+      where x.id = k.id and x.lease_holder = $2::text and x.status = 'pending' and x.round = 1 and x.attempt_count = 0
+        and not x.wake_requested offset 0
+   ) d
+   cross join lateral (select x.xmin from endpoints x where x.id = d.endpoint_id offset 0) e
+    left join lateral (select x.xmin from event_types x where x.tenant_id = d.tenant_id and x.name = d.type offset 0) t on true`,
+};
+
+export interface Loaded {
+  readonly delivery: LoadedDelivery;
+  /** {@link settingsVersion} of what it says of its endpoint and its type. */
+  readonly settings: string;
+  /** Until one of the endpoint's secrets ends, without a change of its row; null: none does. */
+  readonly secretsForMs: number | null;
+}
+
 interface LoadRow extends EndpointToCallRow {
+  settings: string;
+  secrets_for_ms: number | null;
   nth: number;
   id: string;
   tenant_id: string;
@@ -77,7 +117,9 @@ const loadStatement = {
          (extract(epoch from d.next_attempt_at - clock_timestamp()) * 1000)::float8 as due_in_ms,
          (extract(epoch from e.not_before - clock_timestamp()) * 1000)::float8 as rests_for_ms,
          v.created_at as event_created_at, v.api_version, v.source, v.subject, v.traceparent, v.data,
-         t.rules as type_rules, e.api_version as pinned_version,
+         t.rules as type_rules, ${settingsVersion('e.xmin', 't.xmin')} as settings, e.api_version as pinned_version,
+         (select (extract(epoch from min(s.expires_at) - clock_timestamp()) * 1000)::float8 from endpoint_secrets s
+           where s.endpoint_id = e.id and s.expires_at > now()) as secrets_for_ms,
          e.status as endpoint_status, e.status_reason, e.deleted_at is not null as deleted,
          e.quick, e.last_success_at is not null as succeeded_before, ${endpointToCallColumns},
          exists (select from attempts x where x.delivery_id = d.id and x.run_id = k.run_id) as run_has_attempts,
@@ -85,9 +127,9 @@ const loadStatement = {
          a.error_message as recorded_error_message, a.outcome as recorded_outcome
     from unnest($1::text[], $2::text[], $3::integer[]) with ordinality as k (id, run_id, sequence, nth)
    cross join lateral (select * from deliveries x where x.id = k.id offset 0) d
-   cross join lateral (select * from endpoints x where x.id = d.endpoint_id offset 0) e
+   cross join lateral (select x.*, x.xmin from endpoints x where x.id = d.endpoint_id offset 0) e
    cross join lateral (select * from events x where x.tenant_id = d.tenant_id and x.id = d.event_id offset 0) v
-    left join lateral (select * from event_types x where x.tenant_id = d.tenant_id and x.name = d.type offset 0) t on true
+    left join lateral (select x.*, x.xmin from event_types x where x.tenant_id = d.tenant_id and x.name = d.type offset 0) t on true
     left join lateral (select * from attempts x where x.delivery_id = k.id and x.run_id = k.run_id and x.sequence = k.sequence offset 0) a
       on true`,
 };

@@ -1,11 +1,12 @@
 import type { AttemptKey } from '../../activities/contracts/delivery-activities.js';
 import type { DeliveryReason } from '../domain/closed-lists.js';
-import { loadForAttempts } from './attempt-load.js';
+import { findUntouched, type Loaded, loadForAttempts } from './attempt-load.js';
 import type { AttemptRecord, LoadedDelivery, RecordResult } from './attempt-rows.js';
 import { storedForm } from './attempt-columns.js';
 import type { Database } from './data-source.js';
 import { sweepGraceMs } from './grace.js';
 import { Group } from './group.js';
+import { ExpectedDeliveries, firstLoad, type FreshDelivery, KnownEndpoints } from './known-endpoints.js';
 import { recordDelivered } from './record-delivered.js';
 import { recordFailed } from './record-failed.js';
 
@@ -15,25 +16,50 @@ const statementsAtOnce = 1;
 
 /** An attempt is one read and one write: {@link load} and {@link record}. Those of many attempts go together. */
 export class AttemptStore {
-  private readonly loads: Group<AttemptKey, LoadedDelivery | null>;
+  private readonly loads: Group<AttemptKey, Loaded | null>;
   private readonly deliveredOnes: Group<AttemptRecord, RecordResult | null>;
+  private readonly looks: Group<string, string | null>;
+  private readonly known: KnownEndpoints;
+  private readonly expected = new ExpectedDeliveries();
 
   /** What is leased to `leaseHolder` is ours to attempt. */
   constructor(
     private readonly db: Database,
     leaseHolder: string | null = null,
+    now: () => number = () => performance.now(),
   ) {
+    this.known = new KnownEndpoints(now);
     const sizes = { most: groupMost, atOnce: statementsAtOnce };
     this.loads = new Group((keys) => loadForAttempts(db, keys, leaseHolder), sizes);
+    this.looks = new Group((ids) => findUntouched(db, ids, leaseHolder), sizes);
     this.deliveredOnes = new Group((attempts) => recordDelivered(db, attempts), {
       ...sizes,
       keyOf: ({ deliveryId }) => deliveryId,
     });
   }
 
-  /** Everything about the delivery, and the outcome of this attempt if it is recorded already; null when there is no such delivery. */
-  load(key: AttemptKey): Promise<LoadedDelivery | null> {
-    return this.loads.add(key);
+  /**
+   * Everything about the delivery, and the outcome of this attempt if it is recorded already; null when there is no such delivery.
+   * Of one that was made just now, whose first attempt this is, only that is read which isn't known.
+   */
+  async load(key: AttemptKey, given: FreshDelivery | null = null): Promise<LoadedDelivery | null> {
+    const fresh = given ?? (key.sequence === 1 ? this.expected.take(key.deliveryId) : null);
+    const known = fresh && this.known.find(fresh);
+    if (known) {
+      const isYoung = this.known.isYoung(fresh);
+      // A workflow's delivery has no lease, by which it could be seen that nobody else has begun.
+      const settings = isYoung ? fresh.settings : fresh.leased ? await this.looks.add(key.deliveryId) : null;
+      if (settings === known.settings) return firstLoad(key.deliveryId, fresh, known);
+    }
+    const loaded = await this.loads.add(key);
+    if (!loaded) return null;
+    if (fresh) this.known.remember(loaded);
+    return loaded.delivery;
+  }
+
+  /** The first attempt of this delivery is about to be made in this process, by its workflow. */
+  expect(deliveryId: string, fresh: FreshDelivery): void {
+    this.expected.add(deliveryId, fresh);
   }
 
   /** Records an attempt with all its consequences. Null when this attempt was recorded before (then {@link load} tells its outcome). */

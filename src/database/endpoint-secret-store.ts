@@ -142,11 +142,15 @@ interface LockedEndpoint {
   readonly type: SecretType;
 }
 
+/** Whoever sends to the endpoint finds its row changed, and reads its secrets anew. */
 async function lock(tx: EntityManager, tenantId: string, endpointId: string): Promise<LockedEndpoint | null> {
   const [row] = await tx.query<LockedEndpoint[]>(
-    `select refused_since is not null as refused,
-            case signature when 'standard_webhooks_ed25519' then 'ed25519' else 'hmac' end as type from endpoints
-      where tenant_id = $1 and id = $2 and deleted_at is null for update`,
+    `with e as (
+       update endpoints set tenant_id = tenant_id where tenant_id = $1 and id = $2 and deleted_at is null
+       returning refused_since is not null as refused,
+                 case signature when 'standard_webhooks_ed25519' then 'ed25519' else 'hmac' end as type
+     )
+     select * from e`,
     [tenantId, endpointId],
   );
   return row ?? null;

@@ -6,6 +6,7 @@ import { Group } from './group.js';
 import type { HotStatement } from './hot-statements.js';
 import { earlierStatement, matchStatement, publishStatement } from './publish-sql.js';
 import { type AskedEndpoint, endpointsToAsk } from './dry-run-store.js';
+import type { FreshDelivery } from './known-endpoints.js';
 import { FilteredData } from '../payload/content-filters.js';
 import { newId } from '../security/new-id.js';
 
@@ -51,6 +52,8 @@ export interface NewDelivery {
   readonly status: PublishedStatus;
   /** Its first attempt is the publishing process's own: nobody else starts it so long as that process lives. */
   readonly leased: boolean;
+  /** What its first attempt can go by, at once; null where it isn't pending. */
+  readonly fresh: FreshDelivery | null;
 }
 
 /** `held`: its endpoint is paused, not verified yet, or takes no more just now. `cancelled`: dropped, since the configuration says so of unverified endpoints. */
@@ -232,15 +235,17 @@ export class EventStore {
     const idCount = Math.ceil(events.length * this.fanOut) + spareIds;
     // An unusual event is forgotten again, or every other one would carry ids for its endpoints.
     this.fanOut = Math.max(1, this.fanOut * fanOutDecay);
+    let asOf = performance.now();
     let rows = await this.runPublish(run, events, idCount, null);
     if (rows.some(({ decided }) => !decided)) {
       const data = events.map((event) => new FilteredData(event.data));
       const chosen = rows.filter(({ index, endpointId, filter }) => endpointId && data[index]?.decide(filter) === null);
       this.fanOut = Math.max(this.fanOut, chosen.length / events.length);
       const names = chosen.map(({ index, endpointId }) => `${index + 1}/${endpointId}`);
+      asOf = performance.now();
       rows = await this.runPublish(run, events, chosen.length, names);
     }
-    return toInserted(events, rows);
+    return toInserted(events, rows, asOf);
   }
 
   private runPublish(
@@ -292,6 +297,7 @@ export class EventStore {
           eventId: row.id,
           type: row.type,
           leased: false,
+          fresh: null,
         }));
         return [keyOf(event), { event, bodyHash: row.body_hash, deliveries }];
       }),
@@ -305,10 +311,10 @@ interface Inserted {
   readonly deliveriesOf: ReadonlyMap<string, NewDelivery[]>;
 }
 
-function toInserted(events: readonly FreshEvent[], rows: readonly PublishedRow[]): Inserted {
+function toInserted(events: readonly FreshEvent[], rows: readonly PublishedRow[], asOf: number): Inserted {
   const inserted = new Map<string, StoredEvent>();
   const deliveriesOf = new Map<string, NewDelivery[]>();
-  for (const { index, createdAt, endpointId, url, status, deliveryId } of rows) {
+  for (const { index, createdAt, endpointId, url, status, deliveryId, settings } of rows) {
     const event = events[index]!;
     if (!createdAt) continue;
     const key = keyOf(event);
@@ -316,7 +322,11 @@ function toInserted(events: readonly FreshEvent[], rows: readonly PublishedRow[]
     if (!endpointId) continue;
     const { tenantId, id: eventId, type } = event;
     const leased = status === 'pending' && event.leaseHolder !== null;
-    const delivery = { id: deliveryId, tenantId, eventId, endpointId, type, url, status, leased };
+    const fresh =
+      settings === null
+        ? null
+        : { tenantId, endpointId, eventId, type, leased, event: { ...event, createdAt }, settings, asOf };
+    const delivery = { id: deliveryId, tenantId, eventId, endpointId, type, url, status, leased, fresh };
     const others = deliveriesOf.get(key);
     if (others) others.push(delivery);
     else deliveriesOf.set(key, [delivery]);
@@ -335,6 +345,8 @@ interface PublishedRow {
   readonly filter: string | null;
   readonly status: PublishedStatus;
   readonly deliveryId: string;
+  /** Null where it isn't pending. */
+  readonly settings: string | null;
 }
 
 interface EarlierRow {

@@ -9,11 +9,14 @@ interface Known {
   /** Null: not registered. */
   readonly rule: PublishRule | null;
   readonly until: number;
+  /** Used after this, it is read anew in passing: who publishes steadily never waits for it. */
+  readAgainAt: number;
 }
 
 /** What publishing needs to know of event types, kept for a moment: publishing reads no catalogue. */
 export class PublishRules {
   private readonly known = new BoundedMap<string, Known>(mostKept);
+  private changes = 0;
 
   constructor(
     private readonly types: Pick<EventTypeStore, 'publishRules'>,
@@ -24,24 +27,41 @@ export class PublishRules {
   async of(keys: readonly TypeKey[]): Promise<(PublishRule | null)[]> {
     const now = this.now();
     const unknown = new Map<string, TypeKey>();
-    for (const key of keys) if (!this.isFresh(key, now)) unknown.set(textOf(key), key);
-    if (unknown.size > 0) {
-      const found = await this.types.publishRules([...unknown.values()]);
-      const rules = new Map(found.map((row) => [textOf(row), row]));
-      for (const text of unknown.keys()) {
-        this.known.set(text, { rule: rules.get(text) ?? null, until: now + publishRuleAgeMs });
+    const aging = new Map<string, TypeKey>();
+    for (const key of keys) {
+      const text = textOf(key);
+      const known = this.known.get(text);
+      if (!known || known.until <= now) unknown.set(text, key);
+      else if (known.readAgainAt <= now) {
+        known.readAgainAt = known.until;
+        aging.set(text, key);
       }
     }
-    return keys.map((key) => this.known.get(textOf(key))?.rule ?? null);
+    if (aging.size > 0) void this.read(aging, now).catch(() => undefined);
+    const read = unknown.size > 0 ? await this.read(unknown, now) : null;
+    return keys.map((key) => {
+      const text = textOf(key);
+      return unknown.has(text) ? (read?.get(text) ?? null) : (this.known.get(text)?.rule ?? null);
+    });
   }
 
   /** Somebody changed these. */
   forget(tenantId: string, names: readonly string[]): void {
+    this.changes += 1;
     for (const name of names) this.known.delete(textOf({ tenantId, name }));
   }
 
-  private isFresh(key: TypeKey, now: number): boolean {
-    return (this.known.get(textOf(key))?.until ?? 0) > now;
+  private async read(keys: ReadonlyMap<string, TypeKey>, now: number): Promise<ReadonlyMap<string, PublishRule>> {
+    const { changes } = this;
+    const found = await this.types.publishRules([...keys.values()]);
+    const rules = new Map(found.map((row) => [textOf(row), row]));
+    // What was read before a change must not outlive it.
+    if (changes !== this.changes) return rules;
+    for (const text of keys.keys()) {
+      const until = now + publishRuleAgeMs;
+      this.known.set(text, { rule: rules.get(text) ?? null, until, readAgainAt: now + publishRuleAgeMs / 2 });
+    }
+    return rules;
   }
 }
 

@@ -1,4 +1,5 @@
 import type { HotStatement } from './hot-statements.js';
+import { settingsVersion } from './attempt-load.js';
 import { mustWait } from './pacing-sql.js';
 
 /** A delivery that its dispatcher didn't start is looked at by the sweeper after this long. */
@@ -9,7 +10,7 @@ function matches(parameters: { readonly hold: string; readonly chosen: string | 
   const { hold, chosen } = parameters;
   return `
   c as (
-    select n.ord, e.*, row_number() over (partition by e.id order by n.ord) as nth
+    select n.ord, e.*, e.xmin as row_version, row_number() over (partition by e.id order by n.ord) as nth
       from n
       join endpoints e on e.tenant_id = any($1) and e.tenant_id = n.tenant_id and e.deleted_at is null
                       and e.id is distinct from n.except_id
@@ -17,7 +18,7 @@ function matches(parameters: { readonly hold: string; readonly chosen: string | 
                       and n.like_subject like any (case when n.operational then array_remove(e.event_likes, '%') else e.event_likes end)
      ${chosen ? `where ${chosen} is null or n.ord || '/' || e.id = any(${chosen})` : ''}
   ), m as materialized (
-    select e.ord, e.id as endpoint_id, e.url, e.filter, row_number() over (order by e.ord, e.id) as place,
+    select e.ord, e.id as endpoint_id, e.url, e.filter, e.row_version, row_number() over (order by e.ord, e.id) as place,
            case e.status when 'active' then case when ${mustWait('e.nth')} then 'held' else 'pending' end
              when 'paused' then 'held' else case when ${hold} then 'held' else 'cancelled' end end as status,
            case e.status when 'active' then case when ${mustWait('e.nth')} then 'rate_limited' else 'published' end
@@ -72,8 +73,11 @@ export const publishStatement: HotStatement = {
      order by m.place
   )
   select (n.ord - 1)::int as index, v.created_at as "createdAt", (select decided from ok) as decided,
-         m.endpoint_id as "endpointId", m.url, m.filter, m.status, ($15::text[])[m.place] as "deliveryId"
+         m.endpoint_id as "endpointId", m.url, m.filter, m.status, ($15::text[])[m.place] as "deliveryId",
+         case when m.status = 'pending' then ${settingsVersion('m.row_version', 't.xmin')} end as settings
     from n left join v on v.tenant_id = n.tenant_id and v.id = n.id left join m on m.ord = n.ord
+    left join lateral (select x.xmin from event_types x where m.status = 'pending' and x.tenant_id = n.tenant_id and x.name = n.type offset 0) t
+      on true
    order by n.ord, m.place`,
 };
 

@@ -1,6 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import type { AttemptErrorCode } from '../domain/closed-lists.js';
-import { judgeUrl, type AddressPolicy } from './address-policy.js';
+import { BoundedMap } from '../payload/bounded-map.js';
+import { judgeUrl, type AddressPolicy, type UrlJudgement } from './address-policy.js';
 import { Connection, poolKey, type ConnectionOptions, type EgressProxy, type Target } from './connection.js';
 import { Deadline } from './deadline.js';
 import {
@@ -25,6 +26,8 @@ export type { OutboundRequest } from './outbound.js';
 
 /** For requests that claim no slot of their own. */
 const maxInFlightPerOrigin = 64;
+/** URLs whose judgement is remembered: it depends on nothing but the text. */
+const mostJudged = 1_000;
 
 export interface OutboundAnswer {
   readonly startedAt: Date;
@@ -86,6 +89,7 @@ export class DeliveryClient {
   readonly #pools: PinnedPools;
   readonly #slots: Slots;
   readonly #maxPerKey: number;
+  readonly #judged = new BoundedMap<string, UrlJudgement>(mostJudged);
   readonly #inFlight = new Set<Promise<OutboundAnswer>>();
   #closed = false;
 
@@ -127,7 +131,7 @@ export class DeliveryClient {
 
   async #send(request: OutboundRequest): Promise<OutboundAnswer> {
     if (this.#closed) return this.#refused(noRoom('this process is closing'), { noSlot: true });
-    const judgement = judgeUrl(request.url, this.#policy);
+    const judgement = this.#judged.getOrMake(request.url, () => judgeUrl(request.url, this.#policy));
     if (!judgement.ok) {
       const errorCode = judgement.code === 'url_address' ? 'blocked_address' : 'config_invalid';
       return this.#refused({ errorCode, errorMessage: judgement.message });

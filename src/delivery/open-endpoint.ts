@@ -8,7 +8,7 @@ export interface SealedTexts {
   open(sealed: string, context: string): string;
 }
 
-/** An endpoint as a request needs it, with its secrets in clear: for as long as the request is built, and nowhere else. */
+/** An endpoint as requests need it, with its secrets in clear: it stays in memory. */
 export interface OpenedEndpoint extends EffectiveSettings {
   readonly url: string;
   readonly payload: 'full' | 'thin';

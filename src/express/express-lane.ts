@@ -4,6 +4,7 @@ import type {
   AttemptInput,
 } from '../../activities/contracts/delivery-activities.js';
 import type { LeaseStore } from '../database/lease-store.js';
+import type { FreshDelivery } from '../database/known-endpoints.js';
 import { leaseMs, leaseRenewalMs } from '../database/lease-sql.js';
 import { jitterFactor } from '../domain/retry-schedule.js';
 import { pause } from '../pause.js';
@@ -19,13 +20,15 @@ import type { DeliveryStart } from '../temporal/gateway.js';
  */
 const looksUntilSlow = 8;
 const lookEveryMs = 250;
+/** Characters of data that wait in memory; what waits beyond it is read when its turn comes. */
+const mostDataWaiting = 16 * 1024 * 1024;
 const recordAgainMs = 1_000;
 /** Longer than any attempt: what is in flight at a stop finishes and is recorded, unless the database is away. */
 const stopPatienceMs = 35_000;
 
 /** Makes attempts: the activities' own code. */
 export interface AttemptMaker {
-  run(input: AttemptInput, lane: 'express'): Promise<AttemptOutcome>;
+  run(input: AttemptInput, lane: 'express', fresh: FreshDelivery | null): Promise<AttemptOutcome>;
   recordSent(input: RecordAttemptInput): Promise<AttemptOutcome>;
 }
 
@@ -49,6 +52,15 @@ export interface ExpressLaneDependencies {
   readonly now?: () => number;
 }
 
+interface Job {
+  readonly delivery: DeliveryStart;
+  /** Null where it has to be read when its turn comes. */
+  fresh: FreshDelivery | null;
+  waits: boolean;
+  /** Characters of data that it holds while it waits. */
+  held: number;
+}
+
 interface InFlight {
   readonly endpointId: string;
   looks: number;
@@ -59,13 +71,14 @@ interface InFlight {
  * only for what did not succeed at once. Should the process die, its leases run out, and the sweeper starts the workflows.
  */
 export class ExpressLane {
-  private readonly queue: FairQueue<DeliveryStart>;
+  private readonly queue: FairQueue<Job>;
   /** Those that wait or are in flight. Whatever else is leased to us got lost on its way here. */
   private readonly ours = new Set<string>();
   /** Those that have a place of the lane. */
   private readonly inFlight = new Set<InFlight>();
   /** Those that took so long that they gave their places to others. */
   private readonly slow = new Set<InFlight>();
+  private dataWaiting = 0;
   private readonly abort = new AbortController();
   private readonly now: () => number;
   private renewedAt = Number.NEGATIVE_INFINITY;
@@ -92,11 +105,35 @@ export class ExpressLane {
   }
 
   /** A delivery that was committed with a lease of ours. */
-  submit(delivery: DeliveryStart): void {
+  submit(delivery: DeliveryStart, fresh: FreshDelivery | null): void {
     this.ours.add(delivery.id);
-    if (this.abort.signal.aborted || this.isSlow(delivery.endpointId)) void this.handOver(delivery);
-    else this.queue.add(delivery.endpointId, delivery);
+    if (this.abort.signal.aborted || this.isSlow(delivery.endpointId)) return void this.handOver(delivery);
+    const job = { delivery, fresh, waits: true, held: 0 };
+    this.queue.add(delivery.endpointId, job);
     this.pump();
+    if (job.waits) this.hold(job);
+  }
+
+  /** What waits keeps its event in memory, where that isn't too much. */
+  private hold(job: Job): void {
+    if (!job.fresh) return;
+    const { event } = job.fresh;
+    const length = event.data?.length ?? 0;
+    if (this.dataWaiting + length > mostDataWaiting) {
+      job.fresh = null;
+      return;
+    }
+    job.held = length;
+    this.dataWaiting += length;
+    // A copy: a part of a request's text would hold all of it.
+    const data = event.data && Buffer.from(event.data).toString();
+    job.fresh = { ...job.fresh, event: { ...event, data } };
+  }
+
+  private letGo(job: Job): Job {
+    job.waits = false;
+    this.dataWaiting -= job.held;
+    return job;
   }
 
   /** Deliveries that wait or are in flight. */
@@ -108,7 +145,7 @@ export class ExpressLane {
   async stop(): Promise<void> {
     this.abort.abort();
     await this.renewing;
-    await Promise.all(this.queue.drain().map((delivery) => this.handOver(delivery)));
+    await Promise.all(this.queue.drain().map((job) => this.handOver(this.letGo(job).delivery)));
     // Without renewals in the meantime leases would run out, and requests in flight be made twice.
     const renewal = setInterval(() => void this.renew(), leaseRenewalMs);
     const idle = this.ours.size === 0 ? Promise.resolve() : new Promise<void>((resolve) => this.idle.push(resolve));
@@ -122,13 +159,13 @@ export class ExpressLane {
     while (this.inFlight.size < this.deps.limits.atOnce) {
       const next = this.queue.take();
       if (!next) return;
-      void this.attempt(next.job)
+      void this.attempt(this.letGo(next.job))
         .finally(next.done)
         .then(() => this.pump());
     }
   }
 
-  private async attempt(delivery: DeliveryStart): Promise<void> {
+  private async attempt({ delivery, fresh }: Job): Promise<void> {
     const { id, endpointId } = delivery;
     const mine: InFlight = { endpointId, looks: 0 };
     this.inFlight.add(mine);
@@ -141,7 +178,7 @@ export class ExpressLane {
       force: false,
     };
     try {
-      await this.goOn(delivery, await this.recorded(input, await this.deps.attempts.run(input, 'express')));
+      await this.goOn(delivery, await this.recorded(input, await this.deps.attempts.run(input, 'express', fresh)));
     } catch (error) {
       this.deps.log.error({ delivery_id: id, err: error }, 'express attempt failed unexpectedly: its workflow goes on');
       await this.handOver(delivery);
@@ -215,7 +252,7 @@ export class ExpressLane {
       if (one.looks < looksUntilSlow) continue;
       this.inFlight.delete(one);
       this.slow.add(one);
-      for (const waiting of this.queue.drain(one.endpointId)) void this.handOver(waiting);
+      for (const waiting of this.queue.drain(one.endpointId)) void this.handOver(this.letGo(waiting).delivery);
     }
     this.pump();
   }

@@ -34,8 +34,9 @@ export class ApiAdapter extends FastifyAdapter {
     const fastify = this.getInstance<FastifyInstance>();
     fastify.addHook('onRoute', ({ method, url }) => this.#routes.add(method, url));
     // Else a kept connection would hold the server open long after its last answer.
-    fastify.addHook('onSend', async (_request, reply) => {
+    fastify.addHook('onSend', (_request, reply, payload, done) => {
       if (this.#stopping) void reply.header('Connection', 'close');
+      done(null, payload);
     });
     installBodyParsers(fastify, limits);
   }

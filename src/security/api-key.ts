@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 
 /** A new API key. It is shown once; only its hash is kept. */
 export function generateApiKey(): string {
@@ -7,5 +7,5 @@ export function generateApiKey(): string {
 
 /** SHA-256 of the key. A fast hash is enough: unlike a password, a key holds 256 random bits. */
 export function hashApiKey(key: string): Buffer {
-  return createHash('sha256').update(key, 'utf8').digest();
+  return hash('sha256', key, 'buffer');
 }

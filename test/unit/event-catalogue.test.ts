@@ -60,10 +60,11 @@ describe('names', () => {
 });
 
 describe('what publishing knows of types', () => {
+  const key = { tenantId: 't', name: 'a.b' };
+
   it('is read once a second at most, and again when it was changed here', async () => {
     let asked = 0;
     let now = 0;
-    const key = { tenantId: 't', name: 'a.b' };
     const known = new PublishRules(
       {
         publishRules: async (keys) => {
@@ -79,5 +80,43 @@ describe('what publishing knows of types', () => {
     expect(await revision()).toBe('2');
     now += publishRuleAgeMs;
     expect(await revision()).toBe('3');
+  });
+
+  it('is read anew in passing while it is used, and never against a change', async () => {
+    let now = 0;
+    let asked = 0;
+    let answer: Promise<unknown> = Promise.resolve();
+    const known = new PublishRules(
+      {
+        publishRules: async (keys) => {
+          asked += 1;
+          const revision = String(asked);
+          await answer;
+          return keys.map((one) => ({ ...one, newest: null, enforce: false, revision }));
+        },
+      },
+      () => now,
+    );
+    const revision = async () => (await known.of([key]))[0]?.revision;
+    expect(await revision()).toBe('1');
+    let answerNow!: () => void;
+    answer = new Promise<void>((resolve) => (answerNow = resolve));
+    now += publishRuleAgeMs / 2;
+    // Nobody waits for the second look.
+    expect([await revision(), await revision(), asked]).toEqual(['1', '1', 2]);
+    answerNow();
+    await new Promise(setImmediate);
+    now += publishRuleAgeMs / 2 - 1;
+    expect(await revision()).toBe('2');
+
+    answer = new Promise<void>((resolve) => (answerNow = resolve));
+    now += publishRuleAgeMs / 4;
+    expect([await revision(), asked]).toEqual(['2', 3]);
+    known.forget('t', ['a.b']);
+    answerNow();
+    await new Promise(setImmediate);
+    // What the third look had read may be from before the change.
+    answer = Promise.resolve();
+    expect(await revision()).toBe('4');
   });
 });

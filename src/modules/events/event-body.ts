@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { isCloudEventsText, isUriReference } from '../../domain/envelope.js';
 import { isEventType, maxEventTypeLength } from '../../domain/event-type.js';
 import { eventIdPattern, tenantIdPattern } from '../../domain/ids.js';
@@ -150,7 +150,7 @@ function readEventObject(reader: JsonReader, maxBytes = Number.POSITIVE_INFINITY
     const detail = `An event takes at most ${maxBytes} bytes: send less data, or a reference to it`;
     return { ok: false, status: 413, code: 'too_large', field: null, detail };
   }
-  return problem ?? validate(values, reader.text, createHash('sha256').update(text, 'utf8').digest());
+  return problem ?? validate(values, reader.text, hash('sha256', text, 'buffer'));
 }
 
 function validate(values: ReadonlyMap<string, JsonValue>, text: string, bodyHash: Buffer): EventResult {
