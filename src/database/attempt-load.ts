@@ -30,25 +30,30 @@ export async function loadForAttempts(
   });
 }
 
-/** Of deliveries as publishing made them, leased to us: {@link settingsVersion}; null where something was done to one. */
+/** Of deliveries as publishing made them: {@link settingsVersion}; null where something was done to one, or it is leased to another. */
 export async function findUntouched(
   db: Database,
   ids: readonly string[],
   leaseHolder: string | null,
-): Promise<(string | null)[]> {
-  const rows = await db.hot.run<{ id: string; settings: string }>(untouchedStatement, [ids, leaseHolder]);
-  const found = new Map(rows.map(({ id, settings }) => [id, settings]));
+): Promise<(Untouched | null)[]> {
+  const rows = await db.hot.run<Untouched & { id: string }>(untouchedStatement, [ids, leaseHolder]);
+  const found = new Map(rows.map((row) => [row.id, row]));
   return ids.map((id) => found.get(id) ?? null);
+}
+
+export interface Untouched {
+  readonly settings: string;
+  readonly leased: boolean;
 }
 
 const untouchedStatement = {
   name: 'find_untouched',
   text: `
-  select k.id, ${settingsVersion('e.xmin', 't.xmin')} as settings
+  select k.id, d.lease_holder is not null as leased, ${settingsVersion('e.xmin', 't.xmin')} as settings
     from unnest($1::text[]) as k (id)
    cross join lateral (
      select * from deliveries x
-      where x.id = k.id and x.lease_holder = $2::text and x.status = 'pending' and x.round = 1 and x.attempt_count = 0
+      where x.id = k.id and (x.lease_holder is null or x.lease_holder = $2::text) and x.status = 'pending' and x.round = 1 and x.attempt_count = 0
         and not x.wake_requested offset 0
    ) d
    cross join lateral (select x.xmin from endpoints x where x.id = d.endpoint_id offset 0) e

@@ -1,6 +1,6 @@
 import type { AttemptKey } from '../../activities/contracts/delivery-activities.js';
 import type { DeliveryReason } from '../domain/closed-lists.js';
-import { findUntouched, type Loaded, loadForAttempts } from './attempt-load.js';
+import { findUntouched, type Loaded, loadForAttempts, type Untouched } from './attempt-load.js';
 import type { AttemptRecord, LoadedDelivery, RecordResult } from './attempt-rows.js';
 import { storedForm } from './attempt-columns.js';
 import type { Database } from './data-source.js';
@@ -18,7 +18,7 @@ const statementsAtOnce = 1;
 export class AttemptStore {
   private readonly loads: Group<AttemptKey, Loaded | null>;
   private readonly deliveredOnes: Group<AttemptRecord, RecordResult | null>;
-  private readonly looks: Group<string, string | null>;
+  private readonly looks: Group<string, Untouched | null>;
   private readonly known: KnownEndpoints;
   private readonly expected = new ExpectedDeliveries();
 
@@ -46,10 +46,9 @@ export class AttemptStore {
     const fresh = given ?? (key.sequence === 1 ? this.expected.take(key.deliveryId) : null);
     const known = fresh && this.known.find(fresh);
     if (known) {
-      const isYoung = this.known.isYoung(fresh);
-      // A workflow's delivery has no lease, by which it could be seen that nobody else has begun.
-      const settings = isYoung ? fresh.settings : fresh.leased ? await this.looks.add(key.deliveryId) : null;
-      if (settings === known.settings) return firstLoad(key.deliveryId, fresh, known);
+      const now = this.known.isYoung(fresh) ? fresh : await this.looks.add(key.deliveryId);
+      if (now?.settings === known.settings && now.leased === fresh.leased)
+        return firstLoad(key.deliveryId, fresh, known);
     }
     const loaded = await this.loads.add(key);
     if (!loaded) return null;

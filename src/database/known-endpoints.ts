@@ -22,6 +22,8 @@ export interface FreshDelivery {
  * an endpoint and is answered sees nothing begin later than this.
  */
 export const freshForMs = 50;
+/** Until then a look is enough; what waited longer may have been through more than a look shows. */
+export const lookForMs = 10_000;
 const keptForMs = 60_000;
 const mostKept = 1_000;
 
@@ -52,7 +54,8 @@ export class KnownEndpoints {
 
   find(fresh: FreshDelivery): KnownEndpoint | null {
     const known = this.known.get(keyOf(fresh));
-    return known && this.now() < known.until ? known : null;
+    const now = this.now();
+    return known && now < known.until && now - fresh.asOf < lookForMs ? known : null;
   }
 
   /** What was true when it was made counts. */

@@ -3,7 +3,7 @@ import type { LoadedDelivery } from '../../../src/database/attempt-rows.js';
 import { AttemptStore } from '../../../src/database/attempt-store.js';
 import { EndpointSecretStore } from '../../../src/database/endpoint-secret-store.js';
 import type { NewDelivery } from '../../../src/database/event-store.js';
-import { freshForMs } from '../../../src/database/known-endpoints.js';
+import { freshForMs, lookForMs } from '../../../src/database/known-endpoints.js';
 import { leaseMs } from '../../../src/database/lease-sql.js';
 import { Attempts, newEvent } from './harness.js';
 
@@ -91,6 +91,10 @@ describe('a delivery that was made just now', () => {
     later = freshForMs;
     expect(await load(delivery)).toMatchObject({ status: 'pending', lease: 'ours' });
     expect(asked).toEqual(['find_untouched']);
+    later = lookForMs;
+    asked = [];
+    await load(delivery);
+    expect(asked).toEqual(['load_attempts']);
   });
 
   it.each<[string, (delivery: NewDelivery) => Promise<unknown>, Partial<LoadedDelivery>]>([
@@ -155,7 +159,7 @@ describe('a delivery that was made just now', () => {
     expect(asked).toEqual(['load_attempts']);
   });
 
-  it('goes to a workflow without a lease: taken once, and only while it is young', async () => {
+  it('goes to a workflow without a lease: taken once, and looked at again where that comes late', async () => {
     const endpointId = await knownEndpoint();
     const delivery = await publish(endpointId, null);
     store.expect(delivery.id, delivery.fresh!);
@@ -170,7 +174,19 @@ describe('a delivery that was made just now', () => {
     store.expect(late.id, late.fresh!);
     later = freshForMs;
     await load(late, null);
-    expect(asked).toEqual(['load_attempts']);
+    expect(asked).toEqual(['find_untouched']);
+  });
+
+  it('is read where an attempt of it was recorded meanwhile, or another process leased it', async () => {
+    const endpointId = await knownEndpoint();
+    for (const change of ['attempt_count = 1', `lease_holder = 'express/lse_other'`, `lease_holder = '${holder}'`]) {
+      const delivery = await publish(endpointId, null);
+      await attempts.sql(`update deliveries set ${change} where id = $1`, [delivery.id]);
+      store.expect(delivery.id, delivery.fresh!);
+      later = freshForMs;
+      await load(delivery, null);
+      expect(asked).toEqual(['find_untouched', 'load_attempts']);
+    }
   });
 
   it('goes by what was true at most as long ago as a lease is certain', () => {
