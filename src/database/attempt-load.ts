@@ -6,9 +6,12 @@ import { endpointToCallColumns, type EndpointToCallRow, toEndpointToCall } from 
 import { holderLives } from './lease-sql.js';
 import { mustAsk } from './pacing-sql.js';
 
-/** Changes with the rows of an endpoint and a type: whoever changes an endpoint's secrets touches its row too. */
+/**
+ * Changes with the rows of an endpoint and a type: whoever changes an endpoint's secrets touches its row too. Another server, or
+ * the same after a crash, may give a number of a transaction again.
+ */
 export function settingsVersion(endpointXmin: string, typeXmin: string): string {
-  return `(${endpointXmin}::text || '/' || coalesce(${typeXmin}::text, ''))`;
+  return `(${endpointXmin}::text || '/' || coalesce(${typeXmin}::text, '') || '/' || pg_postmaster_start_time()::text)`;
 }
 
 /** All that an attempt needs to know, of many at once; null where there is no such delivery. `leaseHolder` is who we are. */
@@ -26,7 +29,13 @@ export async function loadForAttempts(
   const found = new Map(rows.map((row) => [row.nth, row]));
   return keys.map((_, index) => {
     const row = found.get(index + 1);
-    return row ? { delivery: toLoaded(row), settings: row.settings, secretsForMs: row.secrets_for_ms } : null;
+    if (!row) return null;
+    return {
+      delivery: toLoaded(row),
+      settings: row.settings,
+      endpointAsks: row.endpoint_asks,
+      secretsForMs: row.secrets_for_ms,
+    };
   });
 }
 
@@ -53,8 +62,8 @@ const untouchedStatement = {
     from unnest($1::text[]) as k (id)
    cross join lateral (
      select * from deliveries x
-      where x.id = k.id and (x.lease_holder is null or x.lease_holder = $2::text) and x.status = 'pending' and x.round = 1 and x.attempt_count = 0
-        and not x.wake_requested offset 0
+      where x.id = k.id and (x.lease_holder is null or x.lease_holder = $2::text) and x.status = 'pending' and x.reason = 'published' and x.round = 1
+        and x.attempt_count = 0 and x.slot is null and x.next_attempt_at <= clock_timestamp() and not x.wake_requested offset 0
    ) d
    cross join lateral (select x.xmin from endpoints x where x.id = d.endpoint_id offset 0) e
     left join lateral (select x.xmin from event_types x where x.tenant_id = d.tenant_id and x.name = d.type offset 0) t on true`,
@@ -64,6 +73,8 @@ export interface Loaded {
   readonly delivery: LoadedDelivery;
   /** {@link settingsVersion} of what it says of its endpoint and its type. */
   readonly settings: string;
+  /** Deliveries to the endpoint have to ask for their turn: this one may have done so already. */
+  readonly endpointAsks: boolean;
   /** Until one of the endpoint's secrets ends, without a change of its row; null: none does. */
   readonly secretsForMs: number | null;
 }
@@ -87,6 +98,7 @@ interface LoadRow extends EndpointToCallRow {
   wake_requested: boolean;
   lease: LoadedDelivery['lease'];
   must_ask: boolean;
+  endpoint_asks: boolean;
   slot: 'taken' | 'retry' | null;
   due_in_ms: number | null;
   rests_for_ms: number | null;
@@ -118,7 +130,7 @@ const loadStatement = {
   select k.nth::int, d.id, d.tenant_id, d.endpoint_id, d.event_id, d.type, d.status, d.reason, d.round, d.attempt_count, d.round_attempts,
          d.last_status_code, d.last_error, d.wake_requested,
          case when d.lease_holder = $4::text then 'ours' when ${holderLives('d.lease_holder')} then 'another' else 'none' end as lease,
-         d.slot, (d.slot is distinct from 'taken' and ${mustAsk}) as must_ask,
+         d.slot, (d.slot is distinct from 'taken' and ${mustAsk}) as must_ask, ${mustAsk} as endpoint_asks,
          (extract(epoch from d.next_attempt_at - clock_timestamp()) * 1000)::float8 as due_in_ms,
          (extract(epoch from e.not_before - clock_timestamp()) * 1000)::float8 as rests_for_ms,
          v.created_at as event_created_at, v.api_version, v.source, v.subject, v.traceparent, v.data,

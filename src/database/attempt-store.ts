@@ -6,7 +6,14 @@ import { storedForm } from './attempt-columns.js';
 import type { Database } from './data-source.js';
 import { sweepGraceMs } from './grace.js';
 import { Group } from './group.js';
-import { ExpectedDeliveries, firstLoad, type FreshDelivery, KnownEndpoints } from './known-endpoints.js';
+import {
+  ExpectedDeliveries,
+  firstLoad,
+  type FreshDelivery,
+  KnownEndpoints,
+  type Moment,
+  thisMoment,
+} from './known-endpoints.js';
 import { recordDelivered } from './record-delivered.js';
 import { recordFailed } from './record-failed.js';
 
@@ -26,7 +33,7 @@ export class AttemptStore {
   constructor(
     private readonly db: Database,
     leaseHolder: string | null = null,
-    now: () => number = () => performance.now(),
+    private readonly now: () => Moment = thisMoment,
   ) {
     this.known = new KnownEndpoints(now);
     const sizes = { most: groupMost, atOnce: statementsAtOnce };
@@ -50,9 +57,10 @@ export class AttemptStore {
       if (now?.settings === known.settings && now.leased === fresh.leased)
         return firstLoad(key.deliveryId, fresh, known);
     }
+    const askedAt = this.now();
     const loaded = await this.loads.add(key);
     if (!loaded) return null;
-    if (fresh) this.known.remember(loaded);
+    if (fresh) this.known.remember(loaded, askedAt);
     return loaded.delivery;
   }
 

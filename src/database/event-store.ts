@@ -6,7 +6,7 @@ import { Group } from './group.js';
 import type { HotStatement } from './hot-statements.js';
 import { earlierStatement, matchStatement, publishStatement } from './publish-sql.js';
 import { type AskedEndpoint, endpointsToAsk } from './dry-run-store.js';
-import type { FreshDelivery } from './known-endpoints.js';
+import { type FreshDelivery, type Moment, thisMoment } from './known-endpoints.js';
 import { FilteredData } from '../payload/content-filters.js';
 import { newId } from '../security/new-id.js';
 
@@ -235,14 +235,14 @@ export class EventStore {
     const idCount = Math.ceil(events.length * this.fanOut) + spareIds;
     // An unusual event is forgotten again, or every other one would carry ids for its endpoints.
     this.fanOut = Math.max(1, this.fanOut * fanOutDecay);
-    let asOf = performance.now();
+    let asOf = thisMoment();
     let rows = await this.runPublish(run, events, idCount, null);
     if (rows.some(({ decided }) => !decided)) {
       const data = events.map((event) => new FilteredData(event.data));
       const chosen = rows.filter(({ index, endpointId, filter }) => endpointId && data[index]?.decide(filter) === null);
       this.fanOut = Math.max(this.fanOut, chosen.length / events.length);
       const names = chosen.map(({ index, endpointId }) => `${index + 1}/${endpointId}`);
-      asOf = performance.now();
+      asOf = thisMoment();
       rows = await this.runPublish(run, events, chosen.length, names);
     }
     return toInserted(events, rows, asOf);
@@ -311,7 +311,7 @@ interface Inserted {
   readonly deliveriesOf: ReadonlyMap<string, NewDelivery[]>;
 }
 
-function toInserted(events: readonly FreshEvent[], rows: readonly PublishedRow[], asOf: number): Inserted {
+function toInserted(events: readonly FreshEvent[], rows: readonly PublishedRow[], asOf: Moment): Inserted {
   const inserted = new Map<string, StoredEvent>();
   const deliveriesOf = new Map<string, NewDelivery[]>();
   for (const { index, createdAt, endpointId, url, status, deliveryId, settings } of rows) {

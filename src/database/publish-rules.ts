@@ -28,21 +28,24 @@ export class PublishRules {
     const now = this.now();
     const unknown = new Map<string, TypeKey>();
     const aging = new Map<string, TypeKey>();
+    const rules = new Map<string, PublishRule | null>();
     for (const key of keys) {
       const text = textOf(key);
       const known = this.known.get(text);
-      if (!known || known.until <= now) unknown.set(text, key);
-      else if (known.readAgainAt <= now) {
+      if (!known || known.until <= now) {
+        unknown.set(text, key);
+        continue;
+      }
+      // By now: it may be forgotten while others are read.
+      rules.set(text, known.rule);
+      if (known.readAgainAt <= now) {
         known.readAgainAt = known.until;
         aging.set(text, key);
       }
     }
     if (aging.size > 0) void this.read(aging, now).catch(() => undefined);
-    const read = unknown.size > 0 ? await this.read(unknown, now) : null;
-    return keys.map((key) => {
-      const text = textOf(key);
-      return unknown.has(text) ? (read?.get(text) ?? null) : (this.known.get(text)?.rule ?? null);
-    });
+    if (unknown.size > 0) for (const [text, rule] of await this.read(unknown, now)) rules.set(text, rule);
+    return keys.map((key) => rules.get(textOf(key)) ?? null);
   }
 
   /** Somebody changed these. */

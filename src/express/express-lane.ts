@@ -4,7 +4,7 @@ import type {
   AttemptInput,
 } from '../../activities/contracts/delivery-activities.js';
 import type { LeaseStore } from '../database/lease-store.js';
-import type { FreshDelivery } from '../database/known-endpoints.js';
+import { type FreshDelivery, withOwnData } from '../database/known-endpoints.js';
 import { leaseMs, leaseRenewalMs } from '../database/lease-sql.js';
 import { jitterFactor } from '../domain/retry-schedule.js';
 import { pause } from '../pause.js';
@@ -117,17 +117,14 @@ export class ExpressLane {
   /** What waits keeps its event in memory, where that isn't too much. */
   private hold(job: Job): void {
     if (!job.fresh) return;
-    const { event } = job.fresh;
-    const length = event.data?.length ?? 0;
+    const length = job.fresh.event.data?.length ?? 0;
     if (this.dataWaiting + length > mostDataWaiting) {
       job.fresh = null;
       return;
     }
     job.held = length;
     this.dataWaiting += length;
-    // A copy: a part of a request's text would hold all of it.
-    const data = event.data && Buffer.from(event.data).toString();
-    job.fresh = { ...job.fresh, event: { ...event, data } };
+    job.fresh = withOwnData(job.fresh);
   }
 
   private letGo(job: Job): Job {

@@ -19,10 +19,10 @@ export class FirstAttempts {
 
   /** Never waits and never fails: what gets lost is found by the sweeper. */
   begin(delivery: NewDelivery): void {
-    if (delivery.leased && this.express) this.express.submit(delivery, delivery.fresh);
-    else {
-      if (delivery.fresh) this.attempts?.expect(delivery.id, delivery.fresh);
-      this.dispatcher.submit({ kind: 'start', delivery });
-    }
+    const { id, tenantId, endpointId, eventId, type, url, leased, fresh } = delivery;
+    // What waits holds no more than it needs: `fresh` holds the event.
+    const start = { id, tenantId, endpointId, eventId, type, url };
+    if (leased && this.express) this.express.submit(start, fresh);
+    else if (this.dispatcher.submit({ kind: 'start', delivery: start }) && fresh) this.attempts?.expect(id, fresh);
   }
 }

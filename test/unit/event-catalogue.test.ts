@@ -119,4 +119,16 @@ describe('what publishing knows of types', () => {
     answer = Promise.resolve();
     expect(await revision()).toBe('4');
   });
+
+  it('answers by what it knew, whatever is forgotten while another type is read', async () => {
+    const other = { tenantId: 't', name: 'c.d' };
+    const known: PublishRules = new PublishRules({
+      publishRules: async (keys) => {
+        if (keys.length === 1 && keys[0]!.name === other.name) known.forget('t', ['a.b']);
+        return keys.map((one) => ({ ...one, newest: null, enforce: false, revision: one.name }));
+      },
+    });
+    await known.of([key]);
+    expect((await known.of([key, other])).map((rule) => rule?.revision)).toEqual(['a.b', 'c.d']);
+  });
 });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { FreshDelivery } from '../../src/database/known-endpoints.js';
+import { type FreshDelivery, thisMoment } from '../../src/database/known-endpoints.js';
 import type { LeaseStore } from '../../src/database/lease-store.js';
 import { ExpressLane } from '../../src/express/express-lane.js';
 import { createLogger } from '../../src/telemetry/logger.js';
@@ -56,7 +56,7 @@ it('keeps in memory what waits, up to a bound, and without the request that it c
   const event = { createdAt: new Date(), apiVersion: null, source: null, subject: null, data: '' };
   const common = { tenantId: 't', endpointId: 'we_1', eventId: 'evt_1', type: 'a.b', leased: true, settings: '1/' };
   const submit = (id: string, data: string): void =>
-    lane.submit({ ...common, id }, { ...common, event: { ...event, data }, asOf: 0 });
+    lane.submit({ ...common, id }, { ...common, event: { ...event, data }, asOf: thisMoment() });
   // The first goes at once; of 6 MiB each, two find room.
   for (const id of ids.slice(0, 4)) submit(id, id.padEnd(6 * 2 ** 20, 'é'));
   for (let turn = 0; turn < 4; turn += 1) {

@@ -130,6 +130,9 @@ function readText<T>(bytes: Buffer, wanted: string, read: (text: string) => T): 
   }
 }
 
+/** A part of a text holds all of it in memory, and these live longer than the request. */
+const detached = (text: string): string => Buffer.from(text, 'utf8').toString('utf8');
+
 /** Reads over the value that comes next and judges it as an event. Throws only for bad syntax. */
 function readEventObject(reader: JsonReader, maxBytes = Number.POSITIVE_INFINITY): EventResult {
   if (reader.peek() !== 'object') {
@@ -160,7 +163,7 @@ function validate(values: ReadonlyMap<string, JsonValue>, text: string, bodyHash
     const given = value && (value.kind !== 'null' || name === 'type');
     const accepted = given && value.string !== null ? read(value.string) : null;
     if (given && accepted === null) return invalid(name, `${name} must be ${rule}`);
-    fields[name] = accepted;
+    fields[name] = accepted === null ? null : detached(accepted);
   }
   const type = fields['type'];
   if (type === null || type === undefined) return missingField('type', 'a dotted name such as invoice.paid');

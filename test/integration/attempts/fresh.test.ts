@@ -3,7 +3,13 @@ import type { LoadedDelivery } from '../../../src/database/attempt-rows.js';
 import { AttemptStore } from '../../../src/database/attempt-store.js';
 import { EndpointSecretStore } from '../../../src/database/endpoint-secret-store.js';
 import type { NewDelivery } from '../../../src/database/event-store.js';
-import { freshForMs, lookForMs } from '../../../src/database/known-endpoints.js';
+import {
+  freshForMs,
+  KnownEndpoints,
+  lookForMs,
+  type Moment,
+  thisMoment,
+} from '../../../src/database/known-endpoints.js';
 import { leaseMs } from '../../../src/database/lease-sql.js';
 import { Attempts, newEvent } from './harness.js';
 
@@ -28,8 +34,10 @@ afterAll(() => attempts.stop());
 beforeEach(() => {
   asked = [];
   later = 0;
-  store = new AttemptStore(attempts.db, holder, () => performance.now() + later);
+  store = new AttemptStore(attempts.db, holder, () => after(thisMoment(), later));
 });
+
+const after = ({ ticksMs, wallMs }: Moment, ms: number): Moment => ({ ticksMs: ticksMs + ms, wallMs: wallMs + ms });
 
 async function publish(endpointId: string, leaseHolder: string | null = holder): Promise<NewDelivery> {
   const event = newEvent(`only.${endpointId.toLowerCase()}`, { data: '{"card":4242}' });
@@ -145,17 +153,41 @@ describe('a delivery that was made just now', () => {
     }
   });
 
+  it('is read where its endpoint has a rate limit, though another one has its slot already', async () => {
+    const endpointId = await attempts.createEndpoint('https://hooks.example.com/');
+    await attempts.sql('update endpoints set rate_limit_per_second = 50 where id = $1', [endpointId]);
+    const first = await publish(endpointId);
+    await attempts.sql(`update deliveries set slot = 'taken' where id = $1`, [first.id]);
+    expect(await load(first)).toMatchObject({ mustAsk: false });
+    expect(await load(await publish(endpointId))).toMatchObject({ mustAsk: true });
+    expect(asked).toEqual(['load_attempts']);
+  });
+
+  it.each([
+    ['a suspended machine, whose monotonic clock stood still', { ticksMs: 0, wallMs: 3_600_000 }],
+    ['a wall clock that was set back', { ticksMs: 60, wallMs: -3_600_000 }],
+  ])('is not young to %s', async (_what, passed) => {
+    const delivery = await publish(await knownEndpoint());
+    const clock = (): Moment => {
+      const { ticksMs, wallMs } = thisMoment();
+      return { ticksMs: ticksMs + passed.ticksMs, wallMs: wallMs + passed.wallMs };
+    };
+    const known = new KnownEndpoints(clock);
+    expect(known.isYoung(delivery.fresh!)).toBe(false);
+    expect(new KnownEndpoints().isYoung(delivery.fresh!)).toBe(true);
+  });
+
   it('is read once a secret of its endpoint has ended by itself', async () => {
     const endpointId = await attempts.createEndpoint('https://hooks.example.com/');
     await rotate(endpointId, 10_000);
     await load(await publish(endpointId));
     later = 9_000;
     const before = await publish(endpointId);
-    await load({ ...before, fresh: { ...before.fresh!, asOf: before.fresh!.asOf + later } });
+    await load({ ...before, fresh: { ...before.fresh!, asOf: after(before.fresh!.asOf, later) } });
     expect(asked).toEqual([]);
     later = 10_001;
-    const after = await publish(endpointId);
-    await load({ ...after, fresh: { ...after.fresh!, asOf: after.fresh!.asOf + later } });
+    const afterwards = await publish(endpointId);
+    await load({ ...afterwards, fresh: { ...afterwards.fresh!, asOf: after(afterwards.fresh!.asOf, later) } });
     expect(asked).toEqual(['load_attempts']);
   });
 
@@ -179,7 +211,14 @@ describe('a delivery that was made just now', () => {
 
   it('is read where an attempt of it was recorded meanwhile, or another process leased it', async () => {
     const endpointId = await knownEndpoint();
-    for (const change of ['attempt_count = 1', `lease_holder = 'express/lse_other'`, `lease_holder = '${holder}'`]) {
+    for (const change of [
+      'attempt_count = 1',
+      `lease_holder = 'express/lse_other'`,
+      `lease_holder = '${holder}'`,
+      `slot = 'taken'`,
+      `reason = 'rate_limited'`,
+      `next_attempt_at = now() + interval '1 s'`,
+    ]) {
       const delivery = await publish(endpointId, null);
       await attempts.sql(`update deliveries set ${change} where id = $1`, [delivery.id]);
       store.expect(delivery.id, delivery.fresh!);
