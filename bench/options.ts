@@ -46,7 +46,8 @@ ${Object.entries(titles)
   --endpoints N        endpoints that Posthorn's events go to in turn (default 8)
   --json FILE          writes all figures of all rounds
   --profile FOLDER     instead of measuring: Posthorn under --cpu-prof, saturated for --seconds, in the lanes among --subjects; writes
-                       FOLDER/<lane>-main.cpuprofile (and one of the thread that runs the workflows) and prints where the CPU time went
+                       FOLDER/<lane>-main.cpuprofile and .svg, a flame graph (and both of the thread that runs the workflows), and prints
+                       where the CPU time went
   --help               this text
 
 A whole run takes some 12 minutes. A short one: npm run bench -- --subjects b,default --measures single --rounds 1 --seconds 4

@@ -6,6 +6,8 @@ import type { Options } from '../options.js';
 import { Receiver } from '../receiver/receiver.js';
 import { LoadOverHttp } from '../subjects/over-http.js';
 import { NoSuchLaneError, startPosthorn } from '../subjects/posthorn.js';
+import { readProfile } from './cpu-profile.js';
+import { flameGraph } from './flame-graph.js';
 import { summarise } from './summary.js';
 
 /** API and worker under --cpu-prof, saturated; what it does outside of that spell is not in the summary. */
@@ -54,7 +56,10 @@ export async function profile(
         const path = join(profileDir, `${lane}-${thread}.cpuprofile`);
         renameSync(file, path);
         writeFileSync(`${path}.window.json`, `${JSON.stringify(window)}\n`);
-        process.stdout.write(`\n## ${started.title}: ${thread} thread (${path})\n\n${summarise(path, window)}`);
+        const title = `${started.title}: ${thread} thread`;
+        const drawn = path.replace('.cpuprofile', '.svg');
+        writeFileSync(drawn, flameGraph(readProfile(path), window, title));
+        process.stdout.write(`\n## ${title} (${path}, ${drawn})\n\n${summarise(path, window)}`);
       }
       rmSync(threadsDir, { recursive: true });
     }

@@ -1,50 +1,31 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-
-interface CpuProfile {
-  readonly nodes: readonly {
-    readonly id: number;
-    readonly callFrame: { readonly functionName: string; readonly url: string; readonly lineNumber: number };
-  }[];
-  readonly startTime: number;
-  readonly samples: readonly number[];
-  readonly timeDeltas: readonly number[];
-}
-
-/** Of the profile, what lies in it is summed up; times as in the profile, microseconds of the machine's monotonic clock. */
-export interface Window {
-  readonly fromUs: number;
-  readonly toUs: number;
-  /** Deliveries in that time. */
-  readonly delivered: number;
-}
+import { isWork, moduleOf, readProfile, selfTimes, shortPath, type Window } from './cpu-profile.js';
+import { flameGraph } from './flame-graph.js';
 
 const mostFunctions = 40;
-const notWork = new Set(['(idle)', '(root)']);
 
 /** Self time by module and by function, in per cent of the busy time, and in µs a delivery where the number of deliveries is known. */
 export function summarise(path: string, window: Window | null): string {
-  const profile = JSON.parse(readFileSync(path, 'utf8')) as CpuProfile;
+  const profile = readProfile(path);
   const frames = new Map(profile.nodes.map(({ id, callFrame }) => [id, callFrame]));
   const byModule = new Map<string, number>();
   const byFunction = new Map<string, number>();
-  let [atUs, busyUs, allUs] = [profile.startTime, 0, 0];
-  profile.samples.forEach((id, index) => {
-    const us = profile.timeDeltas[index] ?? 0;
-    atUs += us;
-    if (window && (atUs < window.fromUs || atUs > window.toUs)) return;
+  let [busyUs, allUs] = [0, 0];
+  for (const [id, us] of selfTimes(profile, window)) {
+    const frame = frames.get(id)!;
     allUs += us;
-    const { functionName, url, lineNumber } = frames.get(id)!;
-    if (notWork.has(functionName)) return;
+    if (!isWork(frame)) continue;
     busyUs += us;
-    const module = moduleOf(functionName, url);
+    const { functionName, url, lineNumber } = frame;
+    const module = moduleOf(frame);
     byModule.set(module, (byModule.get(module) ?? 0) + us);
     const place =
       url === ''
         ? functionName || '(anonymous native code)'
         : `${functionName || '(anonymous)'}  ${shortPath(url)}:${lineNumber + 1}`;
     byFunction.set(place, (byFunction.get(place) ?? 0) + us);
-  });
+  }
   const rows = (of: Map<string, number>, most: number): string =>
     [...of]
       .sort(([, a], [, b]) => b - a)
@@ -62,31 +43,21 @@ export function summarise(path: string, window: Window | null): string {
   );
 }
 
-/** A package, a folder of ours two levels deep, Node itself, or what V8 does on its own. */
-function moduleOf(functionName: string, url: string): string {
-  if (url === '') return functionName.startsWith('(') ? functionName : 'native code';
-  if (url.startsWith('node:')) return url.split('/').slice(0, 2).join('/');
-  const path = shortPath(url);
-  const inPackage = /^node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path);
-  return inPackage ? inPackage[1]! : path.split('/').slice(0, 2).join('/');
-}
+const usage = `Usage: npm run bench:profile -- FILE.cpuprofile [TITLE]
+Prints the self time of a CPU profile by module and by function, and draws FILE.svg, a flame graph.
+`;
 
-function shortPath(url: string): string {
-  return url.replace(/^.*\/(node_modules\/)/, '$1').replace(/^file:\/\/.*?\/dist\//, '');
-}
-
-/** `npm run bench:profile -- FILE.cpuprofile`. */
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const path = process.argv[2];
+  const [path, title] = process.argv.slice(2);
   if (path === undefined || path.startsWith('-')) {
-    process.stderr.write(
-      'Usage: npm run bench:profile -- FILE.cpuprofile\nPrints the self time of a CPU profile by module and by function.\n',
-    );
+    process.stderr.write(usage);
     process.exitCode = path === '--help' ? 0 : 2;
   } else {
-    const window = `${path}.window.json`;
-    process.stdout.write(
-      summarise(path, existsSync(window) ? (JSON.parse(readFileSync(window, 'utf8')) as Window) : null),
-    );
+    const besides = `${path}.window.json`;
+    const window = existsSync(besides) ? (JSON.parse(readFileSync(besides, 'utf8')) as Window) : null;
+    process.stdout.write(summarise(path, window));
+    const drawn = path.replace(/\.cpuprofile$/, '') + '.svg';
+    writeFileSync(drawn, flameGraph(readProfile(path), window, title ?? path));
+    process.stdout.write(`\nFlame graph: ${drawn}\n`);
   }
 }
